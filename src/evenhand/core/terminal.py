@@ -1,0 +1,18 @@
+"""Text from outside, made safe for a terminal."""
+
+import re
+
+# C0 except tab and newline, DEL, C1, and the bidirectional overrides that reorder what a person reads.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_ESCAPE_SEQUENCE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-_])")
+
+
+def printable(text: str) -> str:
+    """`text` without escape sequences and control characters."""
+    return _CONTROL.sub("", _ESCAPE_SEQUENCE.sub("", text))
+
+
+def preview(text: str, width: int = 80) -> str:
+    """One printable line of at most `width` characters."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,0 +1,1 @@
+"""Scorers: functions from a sample to a measurement."""

@@ -1,0 +1,47 @@
+"""The command line as a whole: its list of commands, its errors, and how quickly it answers."""
+
+import importlib
+import subprocess
+import sys
+
+import click
+import pytest
+
+from evenhand.cli.app import COMMANDS
+
+
+def evenhand(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evenhand", *args], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_help_lists_every_command() -> None:
+    done = evenhand("--help")
+    assert done.returncode == 0
+    for name, entry in COMMANDS.items():
+        assert name in done.stdout
+        assert entry.summary
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_exists_and_its_help_has_an_example(name: str) -> None:
+    command = importlib.import_module(COMMANDS[name].module).command
+    assert isinstance(command, click.Command)
+    done = evenhand(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "evenhand " + name in done.stdout
+
+
+def test_an_unknown_command_is_exit_status_2_with_a_sentence() -> None:
+    done = evenhand("scroe")
+    assert done.returncode == 2
+    assert "scroe" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_import_brings_in_no_heavy_package() -> None:
+    heavy = ["numpy", "scipy", "aiohttp", "rich", "starlette", "sqlite3", "asyncio"]
+    program = f"import sys, evenhand, evenhand.cli.app; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

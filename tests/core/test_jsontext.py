@@ -1,0 +1,72 @@
+"""Strict JSON: hostile text ends in `InputError`, sound text round-trips."""
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.core import jsontext
+from evenhand.core.errors import InputError
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(alphabet=st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=4)
+    | st.dictionaries(st.text(alphabet=st.characters(exclude_categories=["Cs"])), inner, max_size=4),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("NaN", "invalid JSON"),
+        ("[Infinity]", "invalid JSON"),
+        ("-Infinity", "invalid JSON"),
+        ("1e400", "out of range"),
+        ("1" * 5000, "out of range"),
+        ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        ('{"a":' * 101 + "1" + "}" * 101, "nested too deeply"),
+        ('"\\ud800"', "invalid JSON"),
+        ('"\ud800"', "lone surrogate"),
+        ("", "invalid JSON"),
+        ("{'a': 1}", "invalid JSON"),
+        (b'"\xff"', "UTF-8"),
+    ],
+)
+def test_hostile_text_is_an_input_error_with_a_reason(text: str | bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        jsontext.decode(text)
+
+
+def test_depth_limit_counts_levels_not_brackets() -> None:
+    """200 brackets side by side are one level; brackets inside strings are none."""
+    assert jsontext.decode("[" + ",".join(["[]"] * 200) + "]") == [[]] * 200
+    assert jsontext.decode('["' + "[" * 500 + '\\""]') == ["[" * 500 + '"']
+    assert jsontext.decode("[" * 100 + "]" * 100) is not None
+
+
+@given(JSON_VALUES)
+def test_every_json_value_round_trips_and_agrees_with_the_standard_library(value: object) -> None:
+    assert jsontext.decode(jsontext.encode(value)) == value
+    assert json.loads(jsontext.canonical(value)) == value
+
+
+@given(st.text())
+def test_no_text_raises_anything_but_input_error(text: str) -> None:
+    with contextlib.suppress(InputError):
+        jsontext.decode(text)
+
+
+@given(st.dictionaries(st.text(alphabet="abc"), st.integers(0, 9)))
+def test_canonical_ignores_the_order_of_keys(value: dict[str, int]) -> None:
+    shuffled = dict(reversed(value.items()))
+    assert jsontext.canonical(value) == jsontext.canonical(shuffled)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_that_json_cannot_carry_never_leave(number: float) -> None:
+    with pytest.raises(ValueError, match="NaN and Infinity"):
+        jsontext.encode({"a": [number]})

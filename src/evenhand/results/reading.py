@@ -1,0 +1,164 @@
+"""Reading runs: a results file, a bundle, a run's folder, or a folder of run folders."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from evenhand.core import jsontext
+from evenhand.core.errors import InputError
+from evenhand.results.bundle import Bundle
+from evenhand.results.records import SampleError, SampleResult
+
+RESULTS = "results.jsonl"
+_DECODER = msgspec.json.Decoder(SampleResult)
+
+
+class RunResults(Struct, frozen=True, kw_only=True):
+    """A run as it was read."""
+
+    path: Path
+    """The folder or file that it came from."""
+    name: str
+    """The benchmark's name; the file's name when there is no bundle."""
+    bundle: Bundle | None
+    """What the run was; None when only a results file was given."""
+    samples: list[SampleResult]
+    """Every sample, each with a status."""
+
+
+def read_run(path: Path | str) -> RunResults:
+    """The run at `path`: its folder, its bundle `eval-*.json` or its `results.jsonl`."""
+    path = Path(path)
+    if not path.exists():
+        raise InputError("no such file or folder", path=path)
+    if path.is_dir():
+        return _read_folder(path)
+    if path.suffix == ".json":
+        bundle = read_bundle(path)
+        return RunResults(path=path, name=bundle.benchmark.name, bundle=bundle, samples=_beside(path.parent))
+    return RunResults(path=path, name=_plain_name(path), bundle=None, samples=list(read_samples(path)))
+
+
+def run_folders(path: Path | str) -> dict[str, Path]:
+    """Benchmark name → run, for a run's folder or a folder whose sub-folders are runs."""
+    path = Path(path)
+    if not path.exists():
+        raise InputError("no such file or folder", path=path)
+    if not path.is_dir():
+        return {read_name(path): path}
+    if (path / RESULTS).exists():
+        return {read_name(path): path}
+    found: dict[str, Path] = {}
+    for results in sorted(path.glob(f"**/{RESULTS}")):
+        name = read_name(results.parent)
+        if name in found:
+            raise InputError(
+                f"two runs of the benchmark '{name}': {found[name]} and {results.parent}", path=path
+            )
+        found[name] = results.parent
+    if not found:
+        raise InputError(f"no run here: neither {RESULTS} nor sub-folders with one", path=path)
+    return found
+
+
+def read_name(path: Path) -> str:
+    """The benchmark's name of the run at `path`, without reading its samples."""
+    if path.is_dir():
+        bundle = _newest_bundle(path)
+        return read_bundle(bundle).benchmark.name if bundle else path.name
+    return read_bundle(path).benchmark.name if path.suffix == ".json" else _plain_name(path)
+
+
+def read_bundle(path: Path) -> Bundle:
+    """The bundle in `path`."""
+    try:
+        return jsontext.decode(path.read_bytes(), type=Bundle)
+    except InputError as error:
+        raise InputError(f"not a run bundle: {error.reason}", path=path) from None
+    except OSError as error:
+        raise InputError(error.strerror or str(error), path=path) from None
+
+
+def read_samples(path: Path) -> Iterator[SampleResult]:
+    """The samples of a results file, line by line; `InputError` names the line that is wrong."""
+    seen: set[tuple[int, int]] = set()
+    try:
+        with _open(path) as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                sample = _decode_line(line, path, number)
+                key = (sample.problem_idx, sample.repeat)
+                if key in seen:
+                    raise InputError(
+                        f"problem {key[0]} repeat {key[1]} is there twice", path=path, line=number
+                    )
+                seen.add(key)
+                yield sample
+    except (OSError, EOFError) as error:
+        raise InputError(str(error), path=path) from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def _decode_line(line: bytes, path: Path, number: int) -> SampleResult:
+    try:
+        sample = _DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # The slow path says exactly what is wrong.
+        try:
+            sample = jsontext.decode(line, type=SampleResult)
+        except InputError as error:
+            raise InputError(error.reason, path=path, line=number) from None
+    if sample.status == "scored" and sample.reward is None:
+        raise InputError("status is 'scored' but there is no number", path=path, line=number, field="reward")
+    if sample.status in ("unscored", "failed") and sample.reward is not None:
+        raise InputError(
+            f"status is '{sample.status}' but there is a number", path=path, line=number, field="reward"
+        )
+    return sample if sample.status else _with_status(sample)
+
+
+def _with_status(sample: SampleResult) -> SampleResult:
+    if sample.reward is not None:
+        return replace(sample, status="scored")
+    if sample.error:
+        return replace(sample, status="failed")
+    return replace(
+        sample, status="unscored", error=SampleError(kind="no_reward", message="the file has no reward")
+    )
+
+
+def _read_folder(folder: Path) -> RunResults:
+    newest = _newest_bundle(folder)
+    if newest is None and not (folder / RESULTS).exists():
+        raise InputError(f"no run here: neither {RESULTS} nor eval-*.json", path=folder)
+    bundle = read_bundle(newest) if newest else None
+    name = bundle.benchmark.name if bundle else folder.name
+    return RunResults(path=folder, name=name, bundle=bundle, samples=_beside(folder))
+
+
+def _beside(folder: Path) -> list[SampleResult]:
+    path = folder / RESULTS
+    if not path.exists():
+        raise InputError(f"the bundle is there but {RESULTS} with its samples is not", path=folder)
+    return list(read_samples(path))
+
+
+def _newest_bundle(folder: Path) -> Path | None:
+    # The name holds the time at which the run started, so names sort by time.
+    found = sorted(folder.glob("eval-*.json"))
+    return found[-1] if found else None
+
+
+def _plain_name(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")

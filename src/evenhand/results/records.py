@@ -1,0 +1,45 @@
+"""One line of `results.jsonl`."""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+
+class SampleError(Struct, frozen=True, kw_only=True):
+    """Why a sample has no score."""
+
+    kind: str
+    """Machine-readable: the `reason` of an unscored sample, the `error` of a failed one."""
+    message: str = ""
+    """The same for people."""
+
+
+class SampleResult(Struct, frozen=True, kw_only=True):
+    """What became of one answer to one problem. `reward` is null unless the status is `scored`."""
+
+    problem_idx: int
+    """Identifies the problem; the same in every run of the benchmark."""
+    reward: float | None = None
+    """The score, or null: a failure is not a zero."""
+    repeat: int = 0
+    """Which of several answers to the problem this is."""
+    expected_answer: Any = None
+    """The target."""
+    model_response: str | None = None
+    """What the model answered."""
+    extracted_answer: Any = None
+    """What the scorer found in the response."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """The problem's other fields, `category` among them."""
+    scoring_details: dict[str, Any] = field(default_factory=dict)
+    """Whatever the scorer or the judge reported."""
+    status: Literal["scored", "unscored", "failed", ""] = ""
+    """Empty only in files of tools that know no status; `read_samples` fills it in."""
+    error: SampleError | str | None = None
+    """Why there is no score."""
+
+    @property
+    def category(self) -> str | None:
+        """The category under which the sample is counted, if it has one."""
+        found = self.metadata.get("category", self.scoring_details.get("category"))
+        return None if found is None else str(found)

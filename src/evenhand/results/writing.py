@@ -1,0 +1,58 @@
+"""Writing artifacts: whole or not at all."""
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from evenhand.core import jsontext
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace `path` by `text`; a reader sees the old file or the new one, never half of one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """`write_text` of `value` as indented JSON."""
+    write_text(path, msgspec.json.format(jsontext.encode(value), indent=2).decode("utf-8") + "\n")
+
+
+class JsonlFile:
+    """A JSONL file that appears under its name when the `with` block ends well, and not at all otherwise."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+    def __enter__(self) -> "JsonlFile":
+        self._file = self._temporary.open("wb")
+        return self
+
+    def write(self, value: Any) -> None:
+        self._file.write(jsontext.encode(value) + b"\n")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+            if kind is None:
+                self._temporary.replace(self._path)
+            else:
+                self._temporary.unlink(missing_ok=True)

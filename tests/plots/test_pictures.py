@@ -64,7 +64,7 @@ def test_histogram_bars_count_every_value_and_mark_the_median() -> None:
     picture = plots.histogram({"g": [1, 2, 2, 3, 10]}, title="t", x_label="x", bins=9)
     counts = [int(tip) for tip in re.findall(r"<title>[^<]*: (\d+)</title>", picture)]
     assert sum(counts) == 5
-    assert "median 2" in texts(picture)
+    assert "g (n = 5, median 2)" in texts(picture)
 
 
 def test_a_heat_map_of_the_wrong_shape_is_refused() -> None:

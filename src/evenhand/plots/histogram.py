@@ -22,25 +22,14 @@ def histogram(groups: Mapping[str, Sequence[float]], *, title: str, x_label: str
     for index, (name, values) in enumerate(groups.items()):
         finite = sorted(value for value in values if math.isfinite(value))
         base = top + PANEL * (index + 1) - 4
-        parts.append(
-            svg.text(LEFT + 4, base - PANEL + 18, f"{svg.shortened(name, 40)} (n = {len(finite)})", size=11)
-        )
-        if not finite:
-            words.append(f"{name}: no data")
-            continue
-        middle = _median(finite)
-        words.append(f"{name}: n = {len(finite)}, median {tick_text(middle)}")
-        parts += _panel(finite, scale, base, index, bins)
-        parts.append(svg.line(scale.at(middle), base, scale.at(middle), base - PANEL + 24, dash="3 2"))
-        parts.append(
-            svg.text(
-                scale.at(middle) + 4,
-                base - PANEL + 32,
-                f"median {tick_text(middle)}",
-                size=11,
-                fill=svg.FAINT,
-            )
-        )
+        label = f"{svg.shortened(name, 40)} (n = {len(finite)})"
+        if finite:
+            middle = _median(finite)
+            label = f"{svg.shortened(name, 40)} (n = {len(finite)}, median {tick_text(middle)})"
+            parts += _panel(finite, scale, base, index, bins)
+            parts.append(svg.line(scale.at(middle), base, scale.at(middle), base - PANEL + 24, dash="3 2"))
+        parts.append(svg.text(LEFT + 4, base - PANEL + 18, label, size=11))
+        words.append(label)
     return svg.picture(WIDTH, bottom + 42, title, "; ".join(words), parts)
 
 

@@ -2,7 +2,7 @@
 
 from evenhand.results.bundle import BenchmarkSummary, Bundle, CategorySummary, MetricValue
 from evenhand.results.reading import RunResults, read_run, read_samples, run_folders
-from evenhand.results.records import SampleError, SampleResult
+from evenhand.results.records import SampleError, SampleResult, Usage
 from evenhand.results.writing import JsonlFile, write_json, write_text
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "RunResults",
     "SampleError",
     "SampleResult",
+    "Usage",
     "read_run",
     "read_samples",
     "run_folders",

@@ -14,6 +14,19 @@ class SampleError(Struct, frozen=True, kw_only=True):
     """The same for people."""
 
 
+class Usage(Struct, frozen=True, kw_only=True):
+    """What the answer cost. None is unknown, not zero."""
+
+    input_tokens: int | None = None
+    """Tokens of the prompt."""
+    output_tokens: int | None = None
+    """Tokens of the answer."""
+    cost_usd: float | None = None
+    """The price of the call."""
+    duration_seconds: float | None = None
+    """From the request to the whole answer."""
+
+
 class SampleResult(Struct, frozen=True, kw_only=True):
     """What became of one answer to one problem. `reward` is null unless the status is `scored`."""
 
@@ -37,6 +50,8 @@ class SampleResult(Struct, frozen=True, kw_only=True):
     """Empty only in files of tools that know no status; `read_samples` fills it in."""
     error: SampleError | str | None = None
     """Why there is no score."""
+    usage: Usage | None = None
+    """What the answer cost; judge calls are not in it."""
 
     @property
     def category(self) -> str | None:

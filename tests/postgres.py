@@ -56,7 +56,19 @@ class PostgresServer:
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres", "postgres")
             shutil.chown(data, "postgres", "postgres")
-        self._run("initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "--locale=C")
+        self._run(
+            "initdb",
+            "-D",
+            str(data),
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            "--locale=C",
+        )
         self._control("start")
         return self
 
@@ -73,7 +85,7 @@ class PostgresServer:
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
-    def execute(self, statement: sql.Composable, database: str = "postgres") -> None:
+    def execute(self, statement: sql.Composed, database: str = "postgres") -> None:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             connection.execute(statement)
 

@@ -1,0 +1,72 @@
+"""Spans: one timed operation of an application, and the shape of the trace they form."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class SpanRecord(Struct, frozen=True, kw_only=True, gc=False):
+    """A checked span, as it is stored. JSON values are kept as the text that came in."""
+
+    id: str
+    """Chosen by the client; unique within its trace."""
+    trace_id: str
+    """Chosen by the client; unique within its project."""
+    name: str
+    """What the operation is called."""
+    start_us: int
+    """Microseconds since 1970, UTC."""
+    parent_span_id: str | None = None
+    """The span that caused this one; None for the root. It may arrive later, or never."""
+    end_us: int | None = None
+    """Microseconds since 1970, UTC; None while it is not known."""
+    duration_ms: float | None = None
+    """From the two times where both are known, otherwise what the client said."""
+    input: str | None = None
+    """JSON text."""
+    output: str | None = None
+    """JSON text."""
+    tokens_input: int | None = None
+    """Tokens that the model read."""
+    tokens_output: int | None = None
+    """Tokens that the model wrote."""
+    model: str | None = None
+    """The model that was asked for."""
+    metadata: str = "{}"
+    """JSON text of a flat object: strings, numbers, booleans and nulls."""
+    error: str | None = None
+    """JSON text of `{message, type?, stack?}`; None when the operation succeeded."""
+    clock_skew: bool = False
+    """The client's clock was impossible (it ended before it started); the times are kept as they came."""
+
+
+def microseconds(instant: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def instant(us: int) -> datetime:
+    """The inverse of `microseconds`."""
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def find_cycle(parents: Mapping[str, str | None], starts: Iterable[str]) -> str | None:
+    """A span of `starts` that is its own ancestor or hangs below a cycle; None when there is none.
+
+    `parents` maps a span to its parent; a parent that is not a key ends its chain.
+    """
+    safe: set[str] = set()
+    for start in starts:
+        path: dict[str, None] = {}
+        node: str | None = start
+        while node is not None and node in parents and node not in safe:
+            if node in path:
+                return node
+            path[node] = None
+            node = parents[node]
+        safe.update(path)
+    return None

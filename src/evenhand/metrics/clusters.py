@@ -1,0 +1,69 @@
+"""Values that come in groups: totals per group, and the standard error that respects them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.metrics.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class GroupTotals:
+    """Sum and size of every group, in an order that depends on the values alone."""
+
+    sums: FloatArray
+    sizes: FloatArray
+
+    @property
+    def mean(self) -> float:
+        return float(self.sums.sum() / self.sizes.sum())
+
+
+@dataclass(frozen=True)
+class ClusteredError:
+    """A standard error with the degrees of freedom that belong to it."""
+
+    standard_error: float
+    df: float
+
+
+def group_totals(values: FloatArray, codes: IntArray) -> GroupTotals:
+    """Totals per group. Values are added in ascending order, so the order of the input changes no bit."""
+    order = np.argsort(values, kind="stable")
+    sums: FloatArray = np.bincount(codes[order], weights=values[order]).astype(np.float64)
+    sizes = np.bincount(codes).astype(np.float64)
+    canonical = np.lexsort((sizes, sums))
+    return GroupTotals(sums=sums[canonical], sizes=sizes[canonical])
+
+
+def clustered_error(totals: GroupTotals) -> ClusteredError:
+    """Standard error of the overall mean when only groups are independent, and its degrees of freedom.
+
+    The variance is Σ_g r_g² / (1 − m_g/n) / n² with r_g the sum of residuals in group g of size m_g: the
+    clustered standard error of Miller (2024, arXiv 2411.00640, equation 4) with the bias correction of Bell
+    and McCaffrey (2002), which for equal sizes is the factor G/(G − 1). The degrees of freedom are their
+    Satterthwaite approximation, (tr K)²/tr K², for group totals whose spread grows with the group's size;
+    for equal sizes they are G − 1, and fewer when a few groups dominate.
+    """
+    sizes = totals.sizes
+    n = sizes.sum()
+    residuals = totals.sums - sizes * (totals.sums.sum() / n)
+    leverage = 1.0 / (1.0 - sizes / n)
+    variance = float((leverage * residuals**2).sum() / n**2)
+    return ClusteredError(standard_error=variance**0.5, df=_satterthwaite(sizes, leverage))
+
+
+def _satterthwaite(sizes: FloatArray, leverage: FloatArray) -> float:
+    # K = D^½ MᵀAM D^½ with D = diag(sizes²), A = diag(leverage), M = I − sizes 1ᵀ/n. MᵀAM is a diagonal plus
+    # two rank-one terms, so both traces are sums over groups.
+    n = sizes.sum()
+    b = leverage * sizes / n
+    c = float((leverage * sizes**2).sum() / n**2)
+    weight = sizes**2
+    diagonal = leverage - 2.0 * b + c
+    trace = float((weight * diagonal).sum())
+    # Σ_ij w_i w_j (δ_ij a_i − b_i − b_j + c)²
+    w, wb, wbb = float(weight.sum()), float((weight * b).sum()), float((weight * b**2).sum())
+    off = 2.0 * w * wbb + 2.0 * wb**2 + c**2 * w**2 - 4.0 * c * w * wb
+    on = float((weight**2 * (diagonal**2 - (c - 2.0 * b) ** 2)).sum())
+    return trace**2 / (off + on)

@@ -1,0 +1,142 @@
+"""Intervals for means and proportions; the default picks the method by the data and says which."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.metrics.bootstrap import bootstrap_ci
+from evenhand.metrics.checks import (
+    checked_choice,
+    checked_count,
+    checked_groups,
+    checked_level,
+    checked_values,
+    is_binary,
+)
+from evenhand.metrics.clusters import clustered_error, group_totals
+from evenhand.metrics.quantiles import beta_quantile, normal_quantile, t_quantile
+from evenhand.metrics.types import FloatArray, IntArray, Interval
+
+PROPORTION_METHODS = ("auto", "wilson", "clopper_pearson", "beta_binomial")
+MEAN_METHODS = ("auto", "t", "normal", "wilson", "clopper_pearson", "beta_binomial", "percentile", "bca")
+FEW_FAILURES = 4
+"""Up to this many failures (or successes) the default is Clopper–Pearson: Wilson covers too seldom there."""
+
+
+def proportion_interval(
+    successes: int, n: int, *, confidence_level: float = 0.95, method: str = "auto"
+) -> Interval:
+    """The share of successes among `n` independent trials.
+
+    `wilson` inverts the score test: (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n) (Wilson 1927, JASA
+    22:209). `clopper_pearson` inverts the exact test and never covers less than promised: quantiles of
+    Beta(x, n−x+1) and Beta(x+1, n−x) (Clopper and Pearson 1934, Biometrika 26:404). `beta_binomial` is the
+    posterior under Jeffreys' prior Beta(½, ½), with the end at 0 or 1 when there is no success or no failure
+    (Brown, Cai and DasGupta 2001, Statistical Science 16:101). `auto` is Clopper–Pearson for few failures
+    or few successes and Wilson otherwise.
+    """
+    n = checked_count(n, name="n", at_least=1)
+    x = checked_count(successes, name="successes", at_most=n)
+    level = checked_level(confidence_level)
+    kind = checked_choice(method, PROPORTION_METHODS, name="method")
+    if kind == "auto":
+        kind = "clopper_pearson" if min(x, n - x) <= FEW_FAILURES else "wilson"
+    lower, upper = proportion_ends(x, n, level, kind)
+    p = x / n
+    return Interval(
+        value=p,
+        ci_lower=lower,
+        ci_upper=upper,
+        confidence_level=level,
+        method=kind,
+        n=n,
+        standard_error=(p * (1.0 - p) / n) ** 0.5,
+    )
+
+
+def proportion_ends(x: float, n: float, level: float, method: str) -> tuple[float, float]:
+    """The two ends for `x` successes in `n` trials, either of which may be an effective, fractional number."""
+    tail = (1.0 - level) / 2.0
+    if method == "wilson":
+        z = normal_quantile(1.0 - tail)
+        p = x / n
+        centre = (p + z * z / (2.0 * n)) / (1.0 + z * z / n)
+        half = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)) ** 0.5 / (1.0 + z * z / n)
+        return (0.0 if x == 0 else centre - half), (1.0 if x == n else centre + half)
+    if method == "clopper_pearson":
+        lower = 0.0 if x == 0 else beta_quantile(tail, x, n - x + 1.0)
+        upper = 1.0 if x == n else beta_quantile(1.0 - tail, x + 1.0, n - x)
+        return lower, upper
+    lower = 0.0 if x == 0 else beta_quantile(tail, x + 0.5, n - x + 0.5)
+    upper = 1.0 if x == n else beta_quantile(1.0 - tail, x + 0.5, n - x + 0.5)
+    return lower, upper
+
+
+def mean_interval(
+    scores: npt.ArrayLike,
+    *,
+    groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    confidence_level: float = 0.95,
+    method: str = "auto",
+    seed: int = 0,
+) -> Interval:
+    """The mean of `scores` with the interval that suits them.
+
+    `auto`: zeros and ones without groups get `proportion_interval`; other values Student's t,
+    x̄ ± t(n−1)·s/√n; with groups, the clustered standard error with its degrees of freedom (see `clusters`).
+    `percentile` and `bca` are the bootstrap of `bootstrap_ci`.
+    """
+    values = np.sort(checked_values(scores, name="scores")) if groups is None else None
+    level = checked_level(confidence_level)
+    kind = checked_choice(method, MEAN_METHODS, name="method")
+    if kind in ("percentile", "bca"):
+        return bootstrap_ci(scores, level, seed=seed, method=kind, groups=groups)
+    if values is None:
+        plain = checked_values(scores, name="scores")
+        codes = checked_groups(groups if groups is not None else (), n=plain.size)
+        return _clustered(plain, codes, level, kind)
+    if kind in PROPORTION_METHODS and is_binary(values):
+        return proportion_interval(int(values.sum()), values.size, confidence_level=level, method=kind)
+    if kind not in ("auto", "t", "normal"):
+        raise ValueError(f"method: {kind!r} is for scores of 0 and 1 only")
+    return _independent(values, level, "t" if kind == "auto" else kind)
+
+
+def _independent(values: FloatArray, level: float, kind: str) -> Interval:
+    if values.size < 2:
+        raise ValueError("scores: at least 2 values are needed unless they are 0 or 1")
+    error = float(values.std(ddof=1)) / values.size**0.5
+    tail = (1.0 + level) / 2.0
+    half = error * (t_quantile(tail, values.size - 1) if kind == "t" else normal_quantile(tail))
+    mean = float(values.mean())
+    return Interval(
+        value=mean,
+        ci_lower=mean - half,
+        ci_upper=mean + half,
+        confidence_level=level,
+        method=kind,
+        n=values.size,
+        standard_error=error,
+    )
+
+
+def _clustered(values: FloatArray, codes: IntArray, level: float, kind: str) -> Interval:
+    if kind not in ("auto", "t", "normal"):
+        raise ValueError(f"method: {kind!r} takes no groups")
+    totals = group_totals(values, codes)
+    error = clustered_error(totals)
+    tail = (1.0 + level) / 2.0
+    factor = normal_quantile(tail) if kind == "normal" else t_quantile(tail, error.df)
+    half = factor * error.standard_error
+    return Interval(
+        value=totals.mean,
+        ci_lower=totals.mean - half,
+        ci_upper=totals.mean + half,
+        confidence_level=level,
+        method="clustered_normal" if kind == "normal" else "clustered_t",
+        n=values.size,
+        n_groups=totals.sums.size,
+        standard_error=error.standard_error,
+    )

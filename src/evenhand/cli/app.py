@@ -19,7 +19,9 @@ class Entry(NamedTuple):
 
 
 # Each module defines `command`, a click command or group.
-COMMANDS: dict[str, Entry] = {}
+COMMANDS: dict[str, Entry] = {
+    "mock-model": Entry("evenhand.cli.mock_model", "serve scripted answers as a chat endpoint"),
+}
 
 
 class LazyGroup(click.Group):

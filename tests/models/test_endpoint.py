@@ -1,0 +1,234 @@
+"""A chat endpoint over real HTTP: replies, retries, refusals and limits."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from evenhand.core.errors import ModelError, ModelRejected, OptionError
+from evenhand.core.secret import Secret
+from evenhand.models.config import EndpointConfig, RetryPolicy
+from evenhand.models.connect import connect
+from evenhand.models.endpoint import Endpoint
+from evenhand.models.faults import KINDS, FaultKind, FaultPlan
+from evenhand.models.mock import MockModelServer
+from evenhand.models.port import ChatReply, ChatRequest, system, user
+from evenhand.models.script import MockAnswer, MockCall
+
+QUICK = RetryPolicy(first_delay=0.001, max_delay=0.01)
+
+
+@asynccontextmanager
+async def asking(server: MockModelServer, **options: Any) -> AsyncIterator[Endpoint]:
+    options = {"retry": QUICK, "timeout": 5.0, **options}
+    model = connect(EndpointConfig(base_url=server.url, model="m", **options))
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+def ask(text: str, **options: Any) -> ChatRequest:
+    return ChatRequest(messages=(user(text),), **options)
+
+
+async def test_a_reply_carries_text_tokens_time_and_model() -> None:
+    async with MockModelServer({"France": "Paris it is"}, latency=0.02) as server, asking(server) as model:
+        reply = await model.complete(ask("the capital of France", max_tokens=5, temperature=0.0, seed=3))
+    assert (reply.text, reply.finish_reason, reply.model) == ("Paris it is", "stop", "m")
+    assert (reply.input_tokens, reply.output_tokens) == (4, 3)
+    assert 0.02 <= reply.latency_seconds < 5
+    assert (reply.attempts, reply.cached) == (1, False)
+    sent = server.calls[0].body
+    assert sent == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "the capital of France"}],
+        "temperature": 0.0,
+        "max_tokens": 5,
+        "seed": 3,
+    }
+
+
+async def test_system_extra_and_stop_are_sent_and_the_repeat_index_is_not() -> None:
+    async with MockModelServer() as server, asking(server) as model:
+        await model.complete(
+            ChatRequest(messages=(system("be brief"), user("hi")), stop=("\n",), repeat=3, extra={"top_k": 5})
+        )
+    body = server.calls[0].body
+    assert body["stop"] == ["\n"]
+    assert body["top_k"] == 5
+    assert "repeat" not in body
+    assert server.calls[0].system == "be brief"
+
+
+async def test_reasoning_shown_apart_stays_apart() -> None:
+    answer = MockAnswer(text="4", reasoning="2+2")
+    async with MockModelServer(lambda _: answer) as server, asking(server) as model:
+        reply = await model.complete(ask("2+2"))
+    assert (reply.text, reply.reasoning) == ("4", "2+2")
+
+
+class OneFault(FaultPlan, frozen=True, kw_only=True):
+    """The first request of each body meets the fault, the next does not."""
+
+    def pick(self, body: bytes, seen: int) -> FaultKind | None:
+        return self.kinds[0] if seen == 0 else None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_every_fault_is_survived_by_trying_again(kind: FaultKind) -> None:
+    plan = OneFault(kinds=(kind,), slow_seconds=30.0, retry_after="0")
+    async with MockModelServer("fine", faults=plan) as server, asking(server, timeout=0.5) as model:
+        reply = await model.complete(ask("x"))
+        assert (reply.text, reply.attempts) == ("fine", 2)
+        assert sum(model.usage.retries.values()) == 1
+        assert model.usage.requests == 2
+    assert server.injected == {kind: 1}
+
+
+EXPECTED_KINDS = {
+    "rate_limit": "rate_limit",
+    "server_error": "server_error",
+    "unavailable": "server_error",
+    "slow": "timeout",
+    "drip": "timeout",
+    "cut": "connection",
+    "cut_body": "bad_reply",
+    "html": "bad_reply",
+    "truncated": "bad_reply",
+    "empty_choices": "bad_reply",
+    "event_stream": "bad_reply",
+    "bad_charset": "bad_reply",
+    "too_long": "bad_reply",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_fault_that_stays_ends_in_its_kind_after_the_allowed_tries(kind: FaultKind) -> None:
+    plan = FaultPlan(rate=1.0, kinds=(kind,), slow_seconds=30.0)
+    policy = RetryPolicy(tries=3, first_delay=0.001, max_delay=0.01)
+    async with MockModelServer(faults=plan) as server, asking(server, timeout=0.3, retry=policy) as model:
+        with pytest.raises(ModelError, match="after 3 attempts") as caught:
+            await model.complete(ask("x"))
+        assert caught.value.kind == EXPECTED_KINDS[kind]
+        assert not isinstance(caught.value, ModelRejected)
+        assert model.usage.gave_up == {EXPECTED_KINDS[kind]: 1}
+    assert server.requests == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (400, "messages is missing", "bad_request"),
+        (400, "This model's maximum context length is 8192 tokens", "context_length"),
+        (400, "prompt is too long: 3 > 2", "context_length"),
+        (400, "The response was filtered: content_filter", "content_filter"),
+        (401, "bad key", "auth"),
+        (403, "no", "auth"),
+        (404, "no such model", "not_found"),
+        (422, "temperature", "bad_request"),
+        (429, "You exceeded your current quota: insufficient_quota", "quota"),
+    ],
+)
+async def test_a_permanent_refusal_is_not_tried_again(status: int, message: str, kind: str) -> None:
+    answer = MockAnswer(text=message, status=status)
+    async with MockModelServer(lambda _: answer) as server, asking(server) as model:
+        with pytest.raises(ModelRejected) as caught:
+            await model.complete(ask("x"))
+    assert (caught.value.kind, caught.value.status) == (kind, status)
+    assert server.requests == 1
+
+
+async def test_nobody_listening_is_a_connection_error() -> None:
+    async with MockModelServer() as server:
+        url = server.url
+    policy = RetryPolicy(tries=2, first_delay=0.001)
+    model = connect(EndpointConfig(base_url=url, model="m", retry=policy))
+    with pytest.raises(ModelError) as caught:
+        await model.complete(ask("x"))
+    assert caught.value.kind == "connection"
+    await model.aclose()
+
+
+async def test_redirects_are_not_followed_and_the_key_stays_home() -> None:
+    async with MockModelServer() as elsewhere:
+        answer = MockAnswer(text="", status=307, headers={"Location": elsewhere.url + "/chat/completions"})
+        async with MockModelServer(lambda _: answer) as server, asking(server, api_key=Secret("k")) as model:
+            with pytest.raises(ModelRejected, match="redirect"):
+                await model.complete(ask("x"))
+        assert elsewhere.requests == 0
+    assert server.calls[0].headers["authorization"] == "Bearer k"
+
+
+async def test_a_key_belongs_to_the_address_it_was_given_with() -> None:
+    config = EndpointConfig(base_url="https://a.example/v1", model="m", api_key=Secret("k"))
+    assert config.key_origin == "https://a.example:443"
+    assert (
+        msgspec.structs.replace(config, base_url="https://a.example:443/v2").key_origin == config.key_origin
+    )
+    for other in ("http://a.example/v1", "https://b.example/v1", "https://a.example:444/v1"):
+        with pytest.raises(OptionError, match="not sent to"):
+            msgspec.structs.replace(config, base_url=other)
+    keyless = msgspec.structs.replace(config, base_url="https://b.example/v1", api_key=None, key_origin=None)
+    assert keyless.api_key is None
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://x/v1", "x/v1", "http://", "http://u:p@x/v1", "http://x/v1?k=1", "http://x:99999/v1"]
+)
+def test_an_address_that_cannot_be_one_is_refused(url: str) -> None:
+    with pytest.raises(OptionError):
+        EndpointConfig(base_url=url, model="m")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_service_may_refuse_private_addresses(host: str) -> None:
+    async with MockModelServer() as server:
+        url = server.url.replace("127.0.0.1", host)
+        model = connect(EndpointConfig(base_url=url, model="m", allow_private=False, retry=QUICK))
+        with pytest.raises(ModelRejected) as caught:
+            await model.complete(ask("x"))
+        await model.aclose()
+        assert caught.value.kind == "forbidden_address"
+        assert server.requests == 0
+
+
+async def test_retry_after_is_waited_for_and_the_slot_is_free_meanwhile() -> None:
+    plan = OneFault(kinds=("rate_limit",), retry_after="1")
+
+    def answer(call: MockCall) -> str:
+        return call.prompt
+
+    async with MockModelServer(answer, faults=plan) as server, asking(server, concurrency=1) as model:
+
+        async def timed(text: str) -> tuple[ChatReply, float]:
+            start = time.perf_counter()
+            return await model.complete(ask(text)), time.perf_counter() - start
+
+        start = time.perf_counter()
+        replies = await asyncio.gather(*(timed(str(n)) for n in range(20)))
+        whole = time.perf_counter() - start
+    # Twenty calls in turn through one slot would take 20 seconds if the slot were held while waiting.
+    assert all(seconds >= 1.0 for _, seconds in replies)
+    assert whole < 5
+    assert server.most_in_flight == 1
+
+
+async def test_an_endpoint_without_structured_output_is_asked_without_and_remembered() -> None:
+    schema = {"type": "object"}
+    async with MockModelServer("{}", structured_output=False) as server, asking(server) as model:
+        first = await model.complete(ask("a", response_schema=schema))
+        await model.complete(ask("b", response_schema=schema))
+        assert first.text == "{}"
+    assert ["response_format" in call.body for call in server.calls] == [True, False, False]
+
+
+async def test_structured_output_is_asked_for_where_it_works() -> None:
+    schema = {"type": "object", "properties": {"score": {"type": "number"}}}
+    async with MockModelServer("{}") as server, asking(server) as model:
+        await model.complete(ask("a", response_schema=schema))
+    assert server.calls[0].body["response_format"]["json_schema"]["schema"] == schema

@@ -1,0 +1,223 @@
+"""`code_sandbox`: does model-written Python pass its test? It runs in a sandbox, never here.
+
+The prompt's imports and helpers, and the test, come from the benchmark and are trusted; the completion is not.
+They meet in two processes: the test calls the program across a pipe and gets plain data back, so nothing that
+the completion does to its own interpreter reaches the comparison. See docs/sandbox.md.
+"""
+
+import ast
+import asyncio
+import re
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+from msgspec import structs
+
+from evenhand import settings
+from evenhand.core.errors import OptionError, ScoringError
+from evenhand.core.terminal import preview
+from evenhand.sandbox.port import Limits, Program, Sandbox
+from evenhand.sandbox.selection import default_sandbox
+from evenhand.scoring.types import ScorerInput
+
+_OPENING = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
+_OPTIONS = {
+    "timeout": "wall_seconds",
+    "memory_bytes": "memory_bytes",
+    "processes": "processes",
+    "output_bytes": "output_bytes",
+}
+
+
+def extract_code(response: str) -> str:
+    """The first fenced block (a missing end fence means: to the end), or the text itself."""
+    opening = _OPENING.search(response)
+    if opening is None:
+        return response
+    body = response[opening.end() + 1 :]
+    fence = opening["fence"]
+    closing = re.search(rf"^[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", body, re.MULTILINE)
+    code = body[: closing.start()] if closing else body
+    if opening["indent"]:
+        # A block inside a list item carries the item's indent on every line.
+        code = re.sub(rf"^{re.escape(opening['indent'])}", "", code, flags=re.MULTILINE)
+    return code
+
+
+def code_sandbox(sample: ScorerInput) -> dict[str, Any]:
+    """Run the response's code with `metadata["_prompt"]` against `metadata["_test"]` in a sandbox."""
+    return _blocking(code_sandbox_async(sample))
+
+
+async def code_sandbox_async(sample: ScorerInput) -> dict[str, Any]:
+    """`code_sandbox` for callers with an event loop; many may run at once."""
+    code = extract_code(sample.response)
+    program = build_program(sample, code)
+    sandbox: Sandbox = (
+        sample.sandbox if sample.sandbox is not None else default_sandbox(settings.load().sandbox)
+    )
+    execution = await sandbox.run(program)
+    verdict = execution.verdict
+    extracted = code.rstrip("\n") if code.strip() else None
+    if verdict is None:
+        raise ScoringError(
+            f"the sandbox ended without a verdict ({execution.ending}): "
+            + preview(execution.stderr.decode("utf-8", "replace"), 300),
+            kind="sandbox_error",
+        )
+    if verdict.reason in ("bad_test", "program_not_tested"):
+        raise ScoringError(verdict.message, kind=verdict.reason)
+    if verdict.passed:
+        return {"correct": True, "extracted": extracted}
+    return {
+        "correct": False,
+        "extracted": extracted,
+        "reason": verdict.reason,
+        "message": verdict.message,
+        "stdout": preview(execution.stdout.decode("utf-8", "replace"), 500),
+        "stderr": preview(execution.stderr.decode("utf-8", "replace"), 500),
+        "output_truncated": execution.truncated,
+    }
+
+
+def build_program(sample: ScorerInput, code: str) -> Program:
+    """The program that joins the sample's prompt, code and test."""
+    metadata = sample.metadata
+    test = metadata.get("_test")
+    if not isinstance(test, str) or not test.strip():
+        raise ScoringError("the sample has no test in metadata['_test']", kind="no_test")
+    prompt = metadata.get("_prompt") or ""
+    if not isinstance(prompt, str):
+        raise ScoringError("metadata['_prompt'] is not text", kind="bad_prompt")
+    entry_point = _entry_point(sample, prompt)
+    trusted = trusted_part(prompt, entry_point)
+    objects = sample.config.get("objects")
+    return Program(
+        source=join(prompt, code, entry_point, trusted),
+        test=test,
+        trusted=trusted,
+        entry_point=entry_point,
+        objects=None if objects is None else bool(objects),
+        limits=_limits(sample),
+    )
+
+
+def join(prompt: str, code: str, entry_point: str | None, trusted: str) -> str:
+    """The whole program: a completion that stands by itself replaces the prompt's stub, another continues it."""
+    tree = _parse(code)
+    if tree is not None and (entry_point is None or entry_point in _defined(tree)):
+        return f"{trusted}\n\n{code}" if trusted else code
+    whole = prompt + code
+    if prompt and not prompt.endswith("\n") and _parse(whole) is None:
+        whole = f"{prompt}\n{code}"
+    if _parse(whole) is None and tree is not None and code.strip():
+        return f"{trusted}\n\n{code}"
+    return whole
+
+
+def trusted_part(prompt: str, entry_point: str | None) -> str:
+    """What the prompt defines besides stubs to be completed: the test relies on it as the benchmark wrote it."""
+    tree = _parse(prompt) or _parse(prompt.rstrip() + "\n    pass\n") or _parse(prompt.rstrip() + " pass\n")
+    if tree is None:
+        return ""
+    kept = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and (
+            node.name == entry_point or _is_stub(node)
+        ):
+            continue
+        kept.append(ast.unparse(node))
+    return "\n".join(kept)
+
+
+def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Nothing but docstrings, `pass`, `...` and `raise NotImplementedError`: something for the model to fill in."""
+    for statement in node.body:
+        match statement:
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                continue
+            case ast.Raise():
+                continue
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if isinstance(node, ast.ClassDef) and _is_stub(
+                statement
+            ):
+                continue
+            case _:
+                return False
+    return True
+
+
+def _entry_point(sample: ScorerInput, prompt: str) -> str | None:
+    named = sample.metadata.get("entry_point")
+    if isinstance(named, str) and named.isidentifier():
+        return named
+    tree = _parse(prompt) or _parse(prompt.rstrip() + "\n    pass\n") or _parse(prompt.rstrip() + " pass\n")
+    stubs = [
+        node.name
+        for node in (tree.body if tree else [])
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _is_stub(node)
+    ]
+    if stubs:
+        return stubs[-1]
+    target = sample.target
+    return target if isinstance(target, str) and target.isidentifier() else None
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.Assign():
+                names.update(name.id for name in node.targets if isinstance(name, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case ast.Import() | ast.ImportFrom():
+                names.update((alias.asname or alias.name) for alias in node.names)
+    return names
+
+
+def _parse(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # Model text can be anything, deep nesting and null characters included.
+        return None
+
+
+def _limits(sample: ScorerInput) -> Limits:
+    changes: dict[str, Any] = {}
+    for option, field in _OPTIONS.items():
+        if option in sample.config:
+            value = sample.config[option]
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise OptionError(f"code_sandbox: option '{option}' must be a positive number")
+            changes[field] = float(value) if option == "timeout" else int(value)
+    if "wall_seconds" in changes:
+        changes["cpu_seconds"] = max(1, round(changes["wall_seconds"] + 0.5))
+    return structs.replace(Limits(), **changes)
+
+
+def _blocking(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    # A loop runs in this thread (a notebook): another thread waits in its place.
+    results: list[dict[str, Any]] = []
+    errors: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(asyncio.run(work))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=target, name="evenhand-code-sandbox")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

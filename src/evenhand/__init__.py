@@ -10,10 +10,29 @@ from typing import Any
 __version__ = "0.1.0"
 
 # name -> module that defines it
-_PUBLIC: dict[str, str] = {}
+_PUBLIC: dict[str, str] = {
+    "Scorer": "evenhand.scoring.definition",
+    "ScorerInput": "evenhand.scoring.types",
+    "exact_match": "evenhand.scoring.text",
+    "fuzzy_match": "evenhand.scoring.text",
+    "get_scorer": "evenhand.scoring.registry",
+    "score_sample": "evenhand.scoring.apply",
+    "score_sample_async": "evenhand.scoring.apply",
+    "scorer": "evenhand.scoring.definition",
+    "scorer_names": "evenhand.scoring.registry",
+}
 
 __all__ = [
+    "Scorer",
+    "ScorerInput",
     "__version__",
+    "exact_match",
+    "fuzzy_match",
+    "get_scorer",
+    "score_sample",
+    "score_sample_async",
+    "scorer",
+    "scorer_names",
 ]
 
 

@@ -1,0 +1,5 @@
+"""Row sources: JSONL, CSV and Parquet files, read as streams."""
+
+from evenhand.datasets.rows import Row, read_rows
+
+__all__ = ["Row", "read_rows"]

@@ -21,6 +21,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`EVENHAND_API_KEY`, else `OPENAI_API_KEY`: the key of the model under test."""
     judge_api_key: Secret | None = None
     """`EVENHAND_JUDGE_API_KEY`, else what the model under test uses."""
+    host: str = "127.0.0.1"
+    """`EVENHAND_HOST`: the address that the server listens on."""
+    port: int = 8321
+    """`EVENHAND_PORT`: the port that the server listens on."""
+    database: str = ""
+    """`EVENHAND_DATABASE`, else `evenhand.db` in the data folder: where the server keeps everything."""
+    admin_token: Secret | None = None
+    """`EVENHAND_ADMIN_TOKEN`: an administrator's token of the server, instead of one made on the first start."""
+    allowed_hosts: tuple[str, ...] = ()
+    """`EVENHAND_ALLOWED_HOSTS`: names that the Host header may carry, separated by commas."""
+    demo: bool = False
+    """`EVENHAND_DEMO`: fill the server with demonstration data."""
+    models_file: Path | None = None
+    """`EVENHAND_CONFIG`: a TOML file with the judge models of the server."""
     data_folder: Path
     """`EVENHAND_DATA`, else the user's data folder: databases."""
     cache_folder: Path
@@ -35,11 +49,19 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         raise OptionError(f"EVENHAND_SANDBOX is '{sandbox}'; it can be {', '.join(SANDBOXES)}")
     api_key = _secret(env, "EVENHAND_API_KEY") or _secret(env, "OPENAI_API_KEY")
     home = Path(env.get("HOME") or "/")
+    data_folder = _folder(env, "EVENHAND_DATA", "XDG_DATA_HOME", home / ".local" / "share")
     return Settings(
+        host=env.get("EVENHAND_HOST") or "127.0.0.1",
+        port=_port(env),
+        database=env.get("EVENHAND_DATABASE") or f"sqlite:///{data_folder / 'evenhand.db'}",
+        admin_token=_secret(env, "EVENHAND_ADMIN_TOKEN"),
+        allowed_hosts=tuple(n.strip() for n in env.get("EVENHAND_ALLOWED_HOSTS", "").split(",") if n.strip()),
+        demo=env.get("EVENHAND_DEMO", "").strip().lower() in ("1", "true", "yes"),
+        models_file=Path(env["EVENHAND_CONFIG"]) if env.get("EVENHAND_CONFIG") else None,
         sandbox=sandbox,
         api_key=api_key,
         judge_api_key=_secret(env, "EVENHAND_JUDGE_API_KEY") or api_key,
-        data_folder=_folder(env, "EVENHAND_DATA", "XDG_DATA_HOME", home / ".local" / "share"),
+        data_folder=data_folder,
         cache_folder=_folder(env, "EVENHAND_CACHE", "XDG_CACHE_HOME", home / ".cache"),
     )
 
@@ -47,6 +69,13 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
 def _secret(env: Mapping[str, str], name: str) -> Secret | None:
     value = env.get(name, "").strip()
     return Secret(value) if value else None
+
+
+def _port(env: Mapping[str, str]) -> int:
+    text = env.get("EVENHAND_PORT", "").strip() or "8321"
+    if not text.isdigit() or int(text) > 65535:
+        raise OptionError(f"EVENHAND_PORT is '{text}'; it must be a number from 0 to 65535")
+    return int(text)
 
 
 def _folder(env: Mapping[str, str], ours: str, theirs: str, fallback: Path) -> Path:

@@ -8,6 +8,7 @@
     │   ├── OptionError          an unknown or bad option of a scorer, command or policy
     │   ├── UnknownName          no such scorer, benchmark or model; suggests the nearest
     │   ├── Incomparable         two runs that must not be compared, and what differs
+    │   ├── Refusal              a call that the service contract refuses, with the contract's code
     │   └── RunConflict          a run that cannot be resumed or is active elsewhere
     ├── Unavailable              a part that this machine lacks, with how to get it
     │   ├── MissingExtra         a Python package of one of the extras
@@ -19,13 +20,19 @@
     │   ├── ModelRejected        a permanent refusal (401, 403, 404, 400): never retried
     │   └── BudgetExceeded       the spend cap was reached: no further calls are started
     └── StoreError               the database could not do what was asked
+        ├── SchemaMismatch       the database was made by a newer program, or by no known one
+        ├── StoreBusy            too many writes wait already: try again later
+        ├── StoreFull            no space left on the device; reads go on
+        ├── StoreTimeout         a statement ran past its limit
+        └── StoreUnavailable     the database cannot be reached just now
 
 What the caller can fix is a `UserError`. A failure is never a number.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 
 class EvenhandError(Exception):
@@ -87,6 +94,15 @@ class Incomparable(UserError):
     def __init__(self, differences: Iterable[str]) -> None:
         self.differences = list(differences)
         super().__init__("these runs are not comparable: " + "; ".join(self.differences))
+
+
+class Refusal(UserError):
+    """A call that the service contract refuses; `code` is the contract's, the server's table gives the status."""
+
+    def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        self.code = code
+        self.details = dict(details or {})
+        super().__init__(message)
 
 
 class RunConflict(UserError):
@@ -159,3 +175,25 @@ class BudgetExceeded(ModelError):
 
 class StoreError(EvenhandError):
     """The database could not do what was asked."""
+
+
+class SchemaMismatch(StoreError):
+    """The database's schema is not one that this program knows."""
+
+    exit_status = 78
+
+
+class StoreBusy(StoreError):
+    """Too many writes are waiting already; nothing was accepted."""
+
+
+class StoreFull(StoreError):
+    """No space is left on the device; nothing of the write was kept."""
+
+
+class StoreTimeout(StoreError):
+    """A statement ran past its limit and was stopped."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached just now."""

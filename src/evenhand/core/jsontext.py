@@ -17,7 +17,9 @@ MAX_DEPTH = 100
 """How deep arrays and objects may nest."""
 
 T = TypeVar("T")
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_QUOTED = re.compile(rb'"[^"]*"')
+_ALIKE = bytes.maketrans(b"{}", b"[]")
+_NEITHER_QUOTE_NOR_BRACKET = bytes(byte for byte in range(256) if byte not in b'"[]{}')
 _ENCODER = msgspec.json.Encoder()
 _CANONICAL = msgspec.json.Encoder(order="sorted")
 
@@ -34,7 +36,7 @@ def decode(text: str | bytes, *, type: Any = Any, max_depth: int = MAX_DEPTH) ->
         data = text.encode("utf-8") if isinstance(text, str) else text
     except UnicodeEncodeError as error:
         raise InputError(f"text holds a lone surrogate at character {error.start}") from None
-    _check_depth(data, max_depth)
+    check_depth(data, max_depth)
     try:
         return msgspec.json.decode(data, type=type)
     except msgspec.ValidationError as error:
@@ -47,19 +49,22 @@ def decode(text: str | bytes, *, type: Any = Any, max_depth: int = MAX_DEPTH) ->
         raise InputError(f"invalid UTF-8 at byte {error.start}") from None
 
 
-def _check_depth(data: bytes, max_depth: int) -> None:
-    # Most texts are short of brackets altogether; only the others are worth a walk.
+def check_depth(data: bytes, max_depth: int = MAX_DEPTH) -> None:
+    """`InputError` when arrays and objects nest deeper than `max_depth`; cheap, and without decoding anything."""
+    # Most texts are short of brackets altogether; only the others are worth a look.
     if data.count(b"[") + data.count(b"{") <= max_depth:
         return
-    depth = 0
-    for match in _BRACKETS.finditer(data):
-        token = match.group()
-        if token in (b"[", b"{"):
-            depth += 1
-            if depth > max_depth:
-                raise InputError(f"JSON is nested too deeply (more than {max_depth} levels)")
-        elif token in (b"]", b"}"):
-            depth -= 1
+    # Every step works on the whole text at once: escapes go, then everything but quotes and brackets (all made
+    # alike), then the strings (empty now, unless they held brackets), then brackets, one level after the other.
+    bare = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_ALIKE, _NEITHER_QUOTE_NOR_BRACKET)
+    bare = _QUOTED.sub(b"", bare.replace(b'""', b""))
+    for _ in range(max_depth):
+        shorter = bare.replace(b"[]", b"")
+        if len(shorter) == len(bare):
+            return  # nothing left, or not well-formed: the decoder says where
+        bare = shorter
+    if b"[]" in bare:
+        raise InputError(f"JSON is nested too deeply (more than {max_depth} levels)")
 
 
 def encode(value: Any) -> bytes:

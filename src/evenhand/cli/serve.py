@@ -1,0 +1,48 @@
+"""`evenhand serve`: the scoring service."""
+
+from pathlib import Path
+
+import click
+
+from evenhand.core.errors import MissingExtra
+from evenhand.settings import load
+
+
+@click.command()
+@click.option("--host", help="Address to listen on (127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on (8321); 0 takes a free one.")
+@click.option("--database", help="sqlite:///PATH or postgresql://… (evenhand.db in the data folder).")
+@click.option("--config", "models_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with the judge models.")  # fmt: skip
+@click.option("--allowed-host", "allowed_hosts", multiple=True, help="A name that the Host header may carry.")
+@click.option("--demo", is_flag=True, help="Fill the server with demonstration data.")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="How much to log.")  # fmt: skip
+def command(
+    host: str | None,
+    port: int | None,
+    database: str | None,
+    models_file: Path | None,
+    allowed_hosts: tuple[str, ...],
+    demo: bool,
+    log_level: str,
+) -> None:
+    """Serve the scoring API.
+
+    Everything is kept in one SQLite file, or in PostgreSQL. The first start prints an admin token, once.
+    """
+    try:
+        from evenhand.server.config import ServerConfig
+        from evenhand.server.serve import serve, set_up_logging
+    except ImportError as error:
+        raise MissingExtra(error.name or "uvicorn", "server", "the server") from error
+    settings = load()
+    config = ServerConfig(
+        host=host or settings.host,
+        port=settings.port if port is None else port,
+        database=database or settings.database,
+        admin_token=settings.admin_token,
+        allowed_hosts=allowed_hosts or settings.allowed_hosts,
+        demo=demo or settings.demo,
+        models_file=models_file or settings.models_file,
+    )
+    set_up_logging(log_level)
+    serve(config, lambda line: click.echo(line))

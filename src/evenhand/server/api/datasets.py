@@ -1,0 +1,182 @@
+"""Datasets and their items."""
+
+from msgspec import Raw, Struct
+
+from evenhand.core.errors import Refusal
+from evenhand.core.objects.datasets import Dataset, DatasetItem, Deleted
+from evenhand.server.answers import Answer, Page, json_answer
+from evenhand.server.call import Call
+from evenhand.server.fields import ABSENT, Name, Text, json_text, object_text, trimmed
+from evenhand.server.paging import Paging, page_of
+from evenhand.server.routes import Route
+from evenhand.store import datasets as store
+from evenhand.store.connection import Connection
+
+LISTING = "datasets"
+ITEMS = "dataset_items"
+
+
+class DatasetCreate(Struct, frozen=True, kw_only=True):
+    """A dataset to be made."""
+
+    project_id: Name
+    """The project that it will belong to."""
+    name: Name
+    """Unique in its project; white space around it is dropped."""
+    description: Text | None = None
+    """For people."""
+
+
+class ItemCreate(Struct, frozen=True, kw_only=True):
+    """An item to be added."""
+
+    input: Raw = ABSENT
+    """Any JSON but null; required."""
+    expected_output: Raw = ABSENT
+    """Any JSON."""
+    metadata: Raw = ABSENT
+    """A JSON object."""
+
+
+class ProjectQuery(Paging, frozen=True, kw_only=True):
+    """What lists of a project take."""
+
+    project_id: str | None = None
+    """The project; required."""
+
+
+async def create(call: Call, body: DatasetCreate) -> Answer:
+    name = trimmed(body.name, "name")
+
+    def work(connection: Connection) -> Dataset:
+        call.open_project(connection, body.project_id)
+        return store.create_dataset(
+            connection, project_id=body.project_id, name=name, description=body.description
+        )
+
+    return await call.write(work)
+
+
+async def list_all(call: Call, query: ProjectQuery) -> Answer:
+    project_id = call.listed_project(query.project_id)
+    limit, after = query.checked_limit(), query.after(LISTING)
+    rows = await call.read(
+        lambda connection: store.list_datasets(
+            connection, project_id=project_id, before=after[0] if after else None, limit=limit + 1
+        )
+    )
+    return json_answer(page_of(rows, limit, LISTING, lambda dataset: (dataset.id,)))
+
+
+async def get(call: Call) -> Answer:
+    dataset_id = call.params["dataset_id"]
+    return json_answer(
+        await call.read(lambda connection: store.get_dataset(connection, dataset_id, scope=call.scope))
+    )
+
+
+async def delete(call: Call) -> Answer:
+    dataset_id = call.params["dataset_id"]
+
+    def work(connection: Connection) -> Deleted:
+        store.delete_dataset(connection, dataset_id, scope=call.scope)
+        return Deleted(deleted=True, id=dataset_id)
+
+    return await call.write(work)
+
+
+def item_text(body: ItemCreate) -> store.ItemText:
+    """The item as it will be stored; `INVALID_REQUEST` without an input."""
+    given = json_text(body.input, "input")
+    if given is None:
+        raise Refusal("INVALID_REQUEST", "'input' is required and cannot be null.", {"field": "input"})
+    return store.ItemText(
+        input=given,
+        expected_output=json_text(body.expected_output, "expected_output"),
+        metadata=object_text(body.metadata, "metadata"),
+    )
+
+
+async def add_item(call: Call, body: ItemCreate) -> Answer:
+    dataset_id, item = call.params["dataset_id"], item_text(body)
+    return await call.write(
+        lambda connection: store.add_item(connection, dataset_id, item, scope=call.scope)
+    )
+
+
+async def list_items(call: Call, query: Paging) -> Answer:
+    dataset_id = call.params["dataset_id"]
+    limit, after = query.checked_limit(), query.after(ITEMS)
+    rows = await call.read(
+        lambda connection: store.list_items(
+            connection, dataset_id, scope=call.scope, after=after[0] if after else None, limit=limit + 1
+        )
+    )
+    return json_answer(page_of(rows, limit, ITEMS, lambda item: (item.id,)))
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/datasets",
+        handler=create,
+        role="write",
+        request=DatasetCreate,
+        response=Dataset,
+        status=201,
+        errors=("NOT_FOUND", "CONFLICT"),
+        summary="Make a dataset",
+        tag="Datasets",
+    ),
+    Route(
+        method="GET",
+        path="/v1/datasets",
+        handler=list_all,
+        query=ProjectQuery,
+        response=Page[Dataset],
+        errors=("PROJECT_REQUIRED", "NOT_FOUND"),
+        summary="List a project's datasets, newest first",
+        tag="Datasets",
+    ),
+    Route(
+        method="GET",
+        path="/v1/datasets/{dataset_id}",
+        handler=get,
+        response=Dataset,
+        errors=("NOT_FOUND",),
+        summary="Read a dataset",
+        tag="Datasets",
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/datasets/{dataset_id}",
+        handler=delete,
+        role="write",
+        response=Deleted,
+        errors=("NOT_FOUND",),
+        summary="Delete a dataset and its items; experiments keep their runs",
+        tag="Datasets",
+    ),
+    Route(
+        method="POST",
+        path="/v1/datasets/{dataset_id}/items",
+        handler=add_item,
+        role="write",
+        request=ItemCreate,
+        response=DatasetItem,
+        status=201,
+        errors=("NOT_FOUND",),
+        summary="Add an item",
+        tag="Datasets",
+    ),
+    Route(
+        method="GET",
+        path="/v1/datasets/{dataset_id}/items",
+        handler=list_items,
+        query=Paging,
+        response=Page[DatasetItem],
+        errors=("NOT_FOUND",),
+        summary="List a dataset's items in the order they were added",
+        tag="Datasets",
+    ),
+)

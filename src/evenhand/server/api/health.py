@@ -1,0 +1,71 @@
+"""Is it up, is it ready, how busy is it, and what can it do."""
+
+from msgspec import Struct
+
+from evenhand.core.errors import Refusal, StoreError
+from evenhand.server.answers import Answer, json_answer
+from evenhand.server.call import Call
+from evenhand.server.reference import style_sheet
+from evenhand.server.routes import Route
+from evenhand.server.telemetry import METRICS_TYPE, render
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """The answer to a probe."""
+
+    status: str
+    """`ok`."""
+
+
+async def healthz(call: Call) -> Answer:
+    return json_answer(Health(status="ok"))
+
+
+async def readyz(call: Call) -> Answer:
+    if call.service.stopping:
+        raise Refusal("UNAVAILABLE", "The server is stopping.")
+    try:
+        await call.read(lambda connection: connection.one("SELECT 1"))
+    except StoreError:
+        raise Refusal("UNAVAILABLE", "The database gives no answer.") from None
+    return json_answer(Health(status="ok"))
+
+
+async def metrics(call: Call) -> Answer:
+    service = call.service
+    return Answer(200, render(service.telemetry, service.database.writer, service.budget.used), content_type=METRICS_TYPE)
+
+
+async def openapi(call: Call) -> Answer:
+    return Answer(200, call.service.documents["openapi"]())
+
+
+async def reference(call: Call) -> Answer:
+    return Answer(200, call.service.documents["reference"](), content_type=b"text/html; charset=utf-8")
+
+
+async def style(call: Call) -> Answer:
+    return Answer(200, style_sheet(), content_type=b"text/css; charset=utf-8")
+
+
+ROUTES = (
+    Route(
+        method="GET", path="/healthz", handler=healthz, role=None, response=Health, summary="The process is up", tag="Server"
+    ),
+    Route(
+        method="GET",
+        path="/readyz",
+        handler=readyz,
+        role=None,
+        response=Health,
+        errors=("UNAVAILABLE",),
+        summary="Requests will be answered",
+        tag="Server",
+    ),
+    Route(method="GET", path="/metrics", handler=metrics, role=None, summary="Prometheus metrics", tag="Server"),
+    Route(
+        method="GET", path="/openapi.json", handler=openapi, role=None, summary="This interface as OpenAPI 3.1", tag="Server"
+    ),
+    Route(method="GET", path="/docs", handler=reference, role=None, summary="This interface as a page", tag="Server"),
+    Route(method="GET", path="/docs/style.css", handler=style, role=None, summary="The page's style", tag="Server"),
+)

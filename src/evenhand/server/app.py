@@ -1,0 +1,237 @@
+"""The application: one ASGI callable over the route table."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from evenhand.core.errors import InputError, Refusal
+from evenhand.core.ids import new_id
+from evenhand.server.answers import Answer, answer_for, error_answer
+from evenhand.server.auth import Access
+from evenhand.server.bodies import (
+    Disconnected,
+    Receive,
+    check_length,
+    check_media_type,
+    decode_body,
+    limit_for,
+    read_body,
+)
+from evenhand.server.call import Call
+from evenhand.server.config import LOOPBACK, ServerConfig
+from evenhand.server.openapi import document
+from evenhand.server.reference import reference_page
+from evenhand.server.routes import Match, Route, RouteTable, decode_query
+from evenhand.server.service import Service
+from evenhand.server.table import all_routes
+from evenhand.store.database import Database
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+log = logging.getLogger("evenhand.server")
+
+SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; script-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
+        b"frame-ancestors 'none'",
+    ),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Application:
+    """Finds the row, checks the caller, decodes the body, calls the handler and sends the answer."""
+
+    def __init__(self, service: Service, table: RouteTable) -> None:
+        self.service = service
+        self.table = table
+        self._decoders = {
+            id(route): msgspec.json.Decoder(route.request) for route in table.routes if route.request is not None
+        }
+        self._hosts = _allowed_hosts(service.config)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                self.service.start()
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.service.stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        telemetry = self.service.telemetry
+        seen = _Seen()
+        telemetry.under_way += 1
+        try:
+            answer = await self._answer(scope, receive, seen)
+        except Disconnected:
+            return
+        except Exception as error:
+            known = answer_for(error)
+            if known is None or known.status == 500:
+                log.exception("unexpected error", extra={"fields": {"request_id": seen.request_id()}})
+                known = error_answer(
+                    "INTERNAL_ERROR",
+                    "Something went wrong; the server's log says more.",
+                    {"request_id": seen.request_id()},
+                )
+            answer = known
+        finally:
+            telemetry.under_way -= 1
+        await _send(send, answer, head=scope["method"] == "HEAD")
+        path = seen.route.path if seen.route is not None else "unknown"
+        seconds = time.perf_counter() - started
+        method = scope["method"] if seen.route is not None else "other"
+        telemetry.note(method, path, answer.status, seconds)
+        if log.isEnabledFor(logging.DEBUG) or answer.status >= 500:
+            _log_request(method, path, answer.status, seconds, seen)
+
+    async def _answer(self, scope: Scope, receive: Receive, seen: "_Seen") -> Answer:
+        telemetry, limits = self.service.telemetry, self.service.config.limits
+        if telemetry.under_way > limits.requests:
+            telemetry.refused_overload += 1
+            raise Refusal("OVERLOADED", "Too many requests are under way; try again in a moment.")
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if self._hosts is not None:
+            _check_host(headers.get(b"host", b""), self._hosts)
+        raw_path: bytes = scope["raw_path"]
+        match = self._find(scope["method"], raw_path, headers)
+        route = seen.route = match.route
+        seen.access = await self._authorise(route, headers, scope)
+        call = Call(self.service, route, match.params, headers, seen.access, receive, raw_path)
+        arguments: list[Any] = []
+        if route.request is not None:
+            arguments.append(await self._body(call, receive, scope["query_string"]))
+        elif route.streams:
+            call.media_type = check_media_type(route, headers)
+            check_length(headers, limit_for(route, limits))
+        elif call.idempotency_key is not None:
+            call.take_fingerprint(scope["query_string"])
+        if route.query is not None:
+            arguments.append(decode_query(scope["query_string"], route.query))
+        return await route.handler(call, *arguments)
+
+    def _find(self, method: str, raw_path: bytes, headers: dict[bytes, bytes]) -> Match:
+        try:
+            return self.table.find(method, raw_path)
+        except Refusal:
+            # Deny by default: without a token nobody learns which addresses exist under /v1.
+            if raw_path.startswith(b"/v1/") and b"authorization" not in headers:
+                raise Refusal(
+                    "UNAUTHORIZED", "Send a valid token as 'Authorization: Bearer <token>'."
+                ) from None
+            raise
+
+    async def _authorise(self, route: Route, headers: dict[bytes, bytes], scope: Scope) -> Access | None:
+        if route.role is None:
+            return None
+        client = scope.get("client")
+        access = await self.service.gate.access(headers.get(b"authorization"), client[0] if client else "")
+        if not access.allows(route.role):
+            raise Refusal(
+                "FORBIDDEN", f"This needs a token with the role '{route.role}'.", {"role": access.role}
+            )
+        return access
+
+    async def _body(self, call: Call, receive: Receive, query_string: bytes) -> Any:
+        route, limits = call.route, self.service.config.limits
+        call.media_type = check_media_type(route, call.headers)
+        body = await read_body(
+            receive, call.headers, limit_for(route, limits), limits.body_seconds, self.service.budget
+        )
+        call.take_fingerprint(query_string + b"\n" + body)
+        try:
+            return decode_body(body, self._decoders[id(route)])
+        except InputError as error:
+            if route.malformed is not None:
+                raise route.malformed(body, error) from None
+            raise
+
+
+class _Seen:
+    """What is known of a request when it is logged."""
+
+    __slots__ = ("_request_id", "access", "route")
+
+    def __init__(self) -> None:
+        self.route: Route | None = None
+        self.access: Access | None = None
+        self._request_id = ""
+
+    def request_id(self) -> str:
+        self._request_id = self._request_id or new_id()
+        return self._request_id
+
+
+def _log_request(method: str, path: str, status: int, seconds: float, seen: _Seen) -> None:
+    fields = {
+        "method": method,
+        "path": path,
+        "status": status,
+        "milliseconds": round(seconds * 1000, 2),
+        "token": seen.access.token_id if seen.access is not None else None,
+        "request_id": seen.request_id(),
+    }
+    level = logging.WARNING if status >= 500 else logging.DEBUG
+    log.log(level, "request", extra={"fields": fields})
+
+
+def _allowed_hosts(config: ServerConfig) -> frozenset[bytes] | None:
+    """Lower-case names, or None for any. A page elsewhere must not reach a loopback server by a name of its own."""
+    if config.allowed_hosts:
+        return frozenset(name.lower().encode() for name in config.allowed_hosts)
+    return frozenset(name.encode() for name in (*LOOPBACK, config.host)) if config.is_loopback else None
+
+
+def _check_host(host: bytes, allowed: frozenset[bytes]) -> None:
+    name = host.lower()
+    if name.startswith(b"["):
+        name = name[1:].partition(b"]")[0]
+    else:
+        name = name.partition(b":")[0]
+    if name not in allowed:
+        raise Refusal("INVALID_REQUEST", "This server does not go by that name (Host header).")
+
+
+async def _send(send: Send, answer: Answer, *, head: bool) -> None:
+    headers = [
+        (b"content-type", answer.content_type),
+        (b"content-length", str(len(answer.body)).encode()),
+        *SECURITY_HEADERS,
+        *answer.headers,
+    ]
+    if answer.status in (408, 413):
+        # What is left of the body is not worth reading.
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if head else answer.body})
+
+
+def make_application(config: ServerConfig, database: Database) -> Application:
+    """The application over an open database."""
+    service, routes = Service(config, database), all_routes()
+    service.documents = {
+        "openapi": cache(lambda: document(routes)),
+        "reference": cache(lambda: reference_page(routes)),
+    }
+    return Application(service, RouteTable(routes))

@@ -1,0 +1,208 @@
+"""Reading bodies: never more than the limit in memory, packed or not, and strict JSON only."""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+
+from evenhand.core.errors import InputError, Refusal
+from evenhand.core.jsontext import check_depth
+from evenhand.server.config import Limits
+from evenhand.server.routes import Route
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_PIECE = 256 * 1024
+_NUL = b"\\u0000"
+
+
+class Disconnected(Exception):
+    """The client went away before its body was complete."""
+
+
+class Budget:
+    """How many bytes of bodies are in memory, over all requests."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.used = 0
+
+    def take(self, count: int) -> None:
+        if self.used + count > self._limit:
+            raise Refusal("OVERLOADED", "Too many large requests are under way; try again in a moment.")
+        self.used += count
+
+    def give_back(self, count: int) -> None:
+        self.used -= count
+
+
+def too_large(limit: int) -> Refusal:
+    return Refusal("PAYLOAD_TOO_LARGE", f"The body is larger than {limit} bytes.", {"limit_bytes": limit})
+
+
+def limit_for(route: Route, limits: Limits) -> int:
+    return {"body": limits.body_bytes, "otlp": limits.otlp_bytes, "import": limits.import_bytes}[
+        route.body_limit
+    ]
+
+
+def check_length(headers: dict[bytes, bytes], limit: int) -> None:
+    """Refuse by the announced length, before anything is read."""
+    announced = headers.get(b"content-length")
+    if announced is None:
+        return
+    if not announced.isdigit():
+        raise Refusal("INVALID_REQUEST", "The Content-Length is not a number.")
+    if len(announced) > 18 or int(announced) > limit:
+        raise too_large(limit)
+
+
+async def pieces(receive: Receive, headers: dict[bytes, bytes], limit: int, seconds: float) -> AsyncIterator[bytes]:
+    """The unpacked body, piece by piece; `PAYLOAD_TOO_LARGE` as soon as it is known to be."""
+    encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+    total = 0
+    async for piece in _unpacked(_received(receive, limit, seconds), encoding):
+        total += len(piece)
+        if total > limit:
+            raise too_large(limit)
+        yield piece
+
+
+async def _received(receive: Receive, limit: int, seconds: float) -> AsyncIterator[bytes]:
+    total = 0
+    while True:
+        try:
+            async with asyncio.timeout(seconds):
+                message = await receive()
+        except TimeoutError:
+            raise Refusal("REQUEST_TIMEOUT", "The body took too long to arrive.") from None
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        piece = message.get("body", b"")
+        total += len(piece)
+        if total > limit:
+            raise too_large(limit)
+        if piece:
+            yield piece
+        if not message.get("more_body", False):
+            return
+
+
+async def _unpacked(packed: AsyncIterator[bytes], encoding: bytes) -> AsyncIterator[bytes]:
+    if encoding in (b"identity", b""):
+        async for piece in packed:
+            yield piece
+        return
+    if encoding not in (b"gzip", b"x-gzip", b"deflate"):
+        raise Refusal("UNSUPPORTED_MEDIA_TYPE", "The Content-Encoding can be gzip, deflate or identity.")
+    unpacker = zlib.decompressobj(wbits=47 if encoding != b"deflate" else 15)
+    try:
+        async for piece in packed:
+            data = piece
+            while data and not unpacker.eof:
+                yield unpacker.decompress(data, _PIECE)
+                data = unpacker.unconsumed_tail
+        rest = unpacker.flush()
+    except zlib.error:
+        raise Refusal("INVALID_REQUEST", "The body is not valid compressed data.") from None
+    if rest:
+        yield rest
+    if not unpacker.eof:
+        raise Refusal("INVALID_REQUEST", "The compressed body is cut off.")
+
+
+async def read_body(
+    receive: Receive, headers: dict[bytes, bytes], limit: int, seconds: float, budget: Budget
+) -> bytes:
+    """The whole unpacked body."""
+    check_length(headers, limit)
+    if b"content-encoding" not in headers:
+        # Nearly every body comes in one piece: no generators for it.
+        message = await _first(receive, seconds)
+        body: bytes = message.get("body", b"")
+        if not message.get("more_body", False):
+            if len(body) > limit:
+                raise too_large(limit)
+            return body
+        receive = _with_first(message, receive)
+    taken = 0
+    parts: list[bytes] = []
+    try:
+        async for piece in pieces(receive, headers, limit, seconds):
+            budget.take(len(piece))
+            taken += len(piece)
+            parts.append(piece)
+        return b"".join(parts)
+    finally:
+        budget.give_back(taken)
+
+
+async def _first(receive: Receive, seconds: float) -> MutableMapping[str, Any]:
+    try:
+        async with asyncio.timeout(seconds):
+            message = await receive()
+    except TimeoutError:
+        raise Refusal("REQUEST_TIMEOUT", "The body took too long to arrive.") from None
+    if message["type"] == "http.disconnect":
+        raise Disconnected
+    return message
+
+
+def _with_first(first: MutableMapping[str, Any], receive: Receive) -> Receive:
+    waiting = [first]
+
+    async def again() -> MutableMapping[str, Any]:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
+def check_media_type(route: Route, headers: dict[bytes, bytes]) -> str:
+    """The content type without parameters; `UNSUPPORTED_MEDIA_TYPE` when the endpoint does not take it."""
+    given = headers.get(b"content-type")
+    # A body without a type is taken for the endpoint's first one: many small clients send none.
+    if given is None:
+        return route.media_types[0]
+    media_type = given.split(b";", 1)[0].strip().lower().decode("latin-1")
+    if media_type not in route.media_types:
+        allowed = ", ".join(route.media_types)
+        raise Refusal("UNSUPPORTED_MEDIA_TYPE", f"The Content-Type can be: {allowed}.", {"allowed": allowed})
+    return media_type
+
+
+def decode_body(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    """The typed body; `InputError` for anything that is not strict JSON of that type."""
+    check_depth(body)
+    try:
+        if not body.isascii():
+            body.decode("utf-8")
+        value = decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error)) from None
+    except msgspec.DecodeError as error:
+        raise InputError(f"invalid JSON: {error}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"invalid UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise InputError("JSON is nested too deeply") from None
+    if _NUL in body:
+        _refuse_nul(value, "$")
+    return value
+
+
+def _refuse_nul(value: Any, place: str) -> None:
+    """Names and ids cannot carry NUL; free JSON (kept as raw text) can."""
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise InputError(f"the character NUL is not possible here - at `{place}`")
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            _refuse_nul(getattr(value, name), f"{place}.{name}")
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _refuse_nul(item, f"{place}[...]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_nul(key, place)
+            _refuse_nul(item, f"{place}[...]")

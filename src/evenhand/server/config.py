@@ -1,0 +1,60 @@
+"""Everything that decides how one server behaves."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from evenhand.core.secret import Secret
+
+MIB = 1024 * 1024
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one request, and all of them together, may use."""
+
+    body_bytes: int = 16 * MIB
+    """The largest body, unpacked."""
+    otlp_bytes: int = 64 * MIB
+    """The largest OTLP body, unpacked."""
+    import_bytes: int = 4096 * MIB
+    """The largest dataset import, unpacked; it is streamed."""
+    import_line_bytes: int = 16 * MIB
+    """The longest line of an import; a longer one is skipped."""
+    buffered_bytes: int = 512 * MIB
+    """All bodies in memory together."""
+    requests: int = 2_000
+    """Requests under way at once."""
+    waiting_writes: int = 10_000
+    """Writes that wait for the writer."""
+    body_seconds: float = 30.0
+    """How long the next piece of a body may take."""
+    query_seconds: float = 5.0
+    """How long a query may take."""
+    wrong_tokens_per_minute: int = 60
+    """Wrong tokens from one address before the answer is 429."""
+
+
+class ServerConfig(Struct, frozen=True, kw_only=True):
+    """One server's configuration."""
+
+    database: str
+    """`sqlite:///PATH`, a path, or `postgresql://…`."""
+    host: str = "127.0.0.1"
+    """The address to listen on."""
+    port: int = 8321
+    """The port to listen on; 0 takes a free one."""
+    admin_token: Secret | None = None
+    """An administrator's token given by the environment instead of made on the first start."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names that the `Host` header may carry; empty means loopback names on a loopback address, else any."""
+    demo: bool = False
+    """Fill an empty server with demonstration data."""
+    models_file: Path | None = None
+    """A TOML file with the judge models."""
+    limits: Limits = Limits()
+    """Bounds on what requests may use."""
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host in LOOPBACK

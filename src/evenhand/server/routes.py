@@ -1,0 +1,152 @@
+"""The route table's row, and finding the row for a request.
+
+Everything about an endpoint is said once, here: validation, authorisation, the OpenAPI document and the tests that
+walk all endpoints read the same rows.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Literal
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from msgspec import Struct
+
+from evenhand.core.errors import Refusal
+from evenhand.core.objects.projects import Role
+from evenhand.server.answers import Answer
+
+Method = Literal["GET", "POST", "DELETE"]
+Handler = Callable[..., Awaitable[Answer]]
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """One endpoint."""
+
+    method: Method
+    """The HTTP method."""
+    path: str
+    """Segments in braces are parameters: `/v1/datasets/{dataset_id}`."""
+    handler: Handler
+    """Called with the call, then the body (if `request`), then the query (if `query`)."""
+    summary: str
+    """One line for the reference."""
+    role: Role | None = "read"
+    """The least role that is let in; None needs no token at all."""
+    request: Any = None
+    """The type of the JSON body; None for no body."""
+    query: Any = None
+    """The type of the query parameters."""
+    response: Any = None
+    """The type of the answer's body."""
+    status: int = 200
+    """The status of success."""
+    errors: tuple[str, ...] = ()
+    """The error codes that are this endpoint's own; the general ones are added."""
+    streams: bool = False
+    """True when the handler reads the body itself."""
+    media_types: tuple[str, ...] = ("application/json",)
+    """The content types that a body may have."""
+    malformed: Callable[[bytes, Exception], Exception] | None = None
+    """Looks at a body that could not be decoded and says which error it is."""
+    body_limit: Literal["body", "otlp", "import"] = "body"
+    """Which of the limits on bodies holds."""
+    tag: str = ""
+    """The chapter of the reference."""
+
+    @property
+    def parameters(self) -> list[str]:
+        return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
+
+
+class Match(Struct, frozen=True):
+    """The row for a request and the values of its path's parameters."""
+
+    route: Route
+    params: dict[str, str]
+
+
+class _Node:
+    __slots__ = ("children", "parameter", "routes")
+
+    def __init__(self) -> None:
+        self.children: dict[bytes, _Node] = {}
+        self.parameter: _Node | None = None
+        self.routes: dict[str, Route] = {}
+
+
+class RouteTable:
+    """Finds rows by method and raw path: an encoded slash belongs to an id, not to the path."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        self._root = _Node()
+        for route in self.routes:
+            node = self._root
+            for part in route.path.encode().split(b"/")[1:]:
+                if part.startswith(b"{"):
+                    node.parameter = node.parameter or _Node()
+                    node = node.parameter
+                else:
+                    node = node.children.setdefault(part, _Node())
+            if route.method in node.routes:
+                raise ValueError(f"two routes for {route.method} {route.path}")
+            node.routes[route.method] = route
+
+    def find(self, method: str, raw_path: bytes) -> Match:
+        """The row; `NOT_FOUND` or `METHOD_NOT_ALLOWED` when there is none."""
+        parts = raw_path.split(b"/")[1:]
+        found = self._walk(self._root, parts, 0, [])
+        if found is None:
+            raise Refusal("NOT_FOUND", "There is nothing at this address.")
+        node, values = found
+        route = node.routes.get("GET" if method == "HEAD" else method)
+        if route is None:
+            allowed = sorted(node.routes)
+            raise Refusal("METHOD_NOT_ALLOWED", f"{method[:20]} is not possible here.", {"allowed": allowed})
+        if not values:
+            return Match(route, {})
+        return Match(route, dict(zip(route.parameters, map(_decoded, values), strict=True)))
+
+    def _walk(
+        self, node: _Node, parts: list[bytes], position: int, values: list[bytes]
+    ) -> tuple[_Node, list[bytes]] | None:
+        if position == len(parts):
+            return (node, values) if node.routes else None
+        part = parts[position]
+        child = node.children.get(part)
+        if child is not None:
+            found = self._walk(child, parts, position + 1, values)
+            if found is not None:
+                return found
+        if node.parameter is not None and part:
+            return self._walk(node.parameter, parts, position + 1, [*values, part])
+        return None
+
+
+def _decoded(part: bytes) -> str:
+    try:
+        text = unquote_to_bytes(part).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refusal("INVALID_REQUEST", "The address is not valid UTF-8.") from None
+    if "\x00" in text:
+        raise Refusal("INVALID_REQUEST", "An id cannot contain the character NUL.")
+    return text
+
+
+def decode_query(query_string: bytes, wanted: Any) -> Any:
+    """The query parameters as `wanted`; unknown ones are ignored, repeated ones are refused."""
+    given: dict[str, str] = {}
+    for pair in query_string.split(b"&"):
+        if not pair:
+            continue
+        name, _, value = pair.replace(b"+", b" ").partition(b"=")
+        key = _decoded(name)
+        if key in given:
+            raise Refusal("INVALID_REQUEST", f"'{key[:100]}' is given twice.", {"field": key[:100]})
+        given[key] = _decoded(value)
+    if wanted is dict:
+        return given
+    try:
+        return msgspec.convert(given, type=wanted, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refusal("INVALID_REQUEST", f"In the query: {error}") from None

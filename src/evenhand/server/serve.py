@@ -1,0 +1,128 @@
+"""Running the server: open the database, make the first token, listen, stop gracefully."""
+
+import logging
+import socket
+import sys
+from collections.abc import Callable
+
+import msgspec
+import uvicorn
+
+from evenhand.core.errors import OptionError
+from evenhand.core.timestamps import format_instant, now
+from evenhand.server.app import Application, make_application
+from evenhand.server.config import ServerConfig
+from evenhand.store.connection import Connection
+from evenhand.store.database import Database, open_database
+from evenhand.store.projects import DEFAULT, require_project
+from evenhand.store.tokens import any_token, create_token
+
+STOP_SECONDS = 10
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line: time, level, message and the fields that were given; never a payload."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": format_instant(now()),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
+
+
+def set_up_logging(level: str) -> None:
+    """Structured lines on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger("evenhand")
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    root.propagate = False
+
+
+def first_token(database: Database) -> str | None:
+    """Make the administrator's token on the first start; None when there is one already."""
+
+    def work(connection: Connection) -> str | None:
+        require_project(connection, DEFAULT, scope=None, may_create=True)
+        if any_token(connection):
+            return None
+        return create_token(connection, name="first start", project_id=None, role="admin").token
+
+    return database.write_now(work)
+
+
+def refuse_open_bind(config: ServerConfig, database: Database) -> None:
+    """A server that others can reach must have tokens before it listens."""
+    if config.is_loopback or config.admin_token is not None:
+        return
+    if not database.read_now(any_token):
+        raise OptionError(
+            f"refusing to listen on {config.host} without tokens: start once on 127.0.0.1, "
+            "run 'evenhand token create', or set EVENHAND_ADMIN_TOKEN"
+        )
+
+
+def listen(config: ServerConfig) -> socket.socket:
+    """A listening socket, so that the address is known before the first request."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((config.host, config.port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise OptionError(f"cannot listen on {config.host}:{config.port}: {error.strerror}") from None
+    return listener
+
+
+def uvicorn_server(application: Application) -> uvicorn.Server:
+    """uvicorn over the application; access lines are ours."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=STOP_SECONDS,
+            h11_max_incomplete_event_size=64 * 1024,
+        )
+    )
+
+
+def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
+    """Serve until a signal stops it. What waits is finished first."""
+    database = open_database(
+        config.database,
+        capacity=config.limits.waiting_writes,
+        time_limit=config.limits.query_seconds,
+    )
+    try:
+        refuse_open_bind(config, database)
+        listener = listen(config)
+        with listener:
+            port = listener.getsockname()[1]
+            host = f"[{config.host}]" if ":" in config.host else config.host
+            address = f"http://{host}:{port}"
+            token = None if config.admin_token is not None else first_token(database)
+            application = make_application(config, database)
+            announce(f"Evenhand listens on {address} (database: {database.dialect.place})")
+            if token is not None:
+                announce(f"Admin token, shown once: {token}")
+                announce(f"Log in: {address}/login#token={token}")
+            announce(f"Reference: {address}/docs")
+            uvicorn_server(application).run(sockets=[listener])
+    finally:
+        database.close()

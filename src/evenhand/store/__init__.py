@@ -1,0 +1,1 @@
+"""The service's database: SQL lives here and nowhere else."""

@@ -1,0 +1,141 @@
+"""One database of the service: a writer, readers, and the schema brought up to date when it is opened."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
+
+from evenhand.core.errors import OptionError, StoreUnavailable
+from evenhand.store.connection import Connection, Dialect, Kind
+from evenhand.store.migrations import migrate
+from evenhand.store.sqlite import SqliteDialect
+from evenhand.store.writer import BatchedWork, Work, Writer
+
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741  one letter for an item's type
+
+READERS = 4
+
+
+def pick_dialect(url: str, *, time_limit: float = 5.0) -> Dialect:
+    """`sqlite:///PATH` (four slashes for an absolute path), a plain path, or `postgresql://…`."""
+    scheme = urlsplit(url).scheme
+    if scheme in ("postgresql", "postgres"):
+        from evenhand.store.postgresql import PostgresDialect  # psycopg is an extra
+
+        return PostgresDialect(url, time_limit=time_limit)
+    if scheme == "sqlite":
+        rest = url.removeprefix("sqlite://")
+        if not rest.startswith("/") or len(rest) < 2:
+            raise OptionError("a SQLite database is named sqlite:///PATH")
+        return SqliteDialect(Path(unquote(rest[1:])), time_limit=time_limit)
+    if scheme:
+        raise OptionError(f"unknown kind of database '{scheme}'; known: sqlite, postgresql")
+    return SqliteDialect(Path(url), time_limit=time_limit)
+
+
+class Database:
+    """Reads on a few threads with connections that cannot write; every change through the one writer."""
+
+    def __init__(
+        self, dialect: Dialect, *, capacity: int = 10_000, readers: int = READERS, migrated: bool = True
+    ) -> None:
+        self.dialect = dialect
+        self.writer = Writer(dialect, capacity=capacity)
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="evenhand-reader")
+        self._own = threading.local()
+        self._opened: list[Connection] = []
+        self._opened_lock = threading.Lock()
+        connection = dialect.open_writer()
+        try:
+            self.migrated = migrate(connection) if migrated else []
+        except BaseException:
+            connection.close()
+            dialect.close()
+            raise
+        self.writer.start(connection)
+
+    @property
+    def kind(self) -> Kind:
+        return self.dialect.kind
+
+    async def write(self, work: Work[T]) -> T:
+        """Do `work` in a transaction of its own (as far as it can see) and answer when it is on disk."""
+        return await self.writer.submit(work)
+
+    async def write_item(self, batched: BatchedWork[I, T], item: I) -> T:
+        """The same, done together with like items of other requests."""
+        return await self.writer.submit_item(batched, item)
+
+    async def read(self, work: Work[T]) -> T:
+        """Do `work` on one consistent snapshot, away from the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, work)
+
+    def write_now(self, work: Work[T]) -> T:
+        """`write` for threads without an event loop."""
+        return self.writer.submit_and_wait(work)
+
+    def read_now(self, work: Work[T]) -> T:
+        """`read` on the calling thread. A connection that was lost is opened again, once."""
+        try:
+            return self._read_once(work)
+        except Exception as error:
+            if not self.dialect.lasting_failure(error):
+                raise self.dialect.translate_error(error) from error
+        try:
+            return self._read_once(work)
+        except Exception as error:
+            raise self.dialect.translate_error(error) from error
+
+    def _read_once(self, work: Callable[[Connection], T]) -> T:
+        connection: Connection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = self._own.connection = self.dialect.open_reader()
+            with self._opened_lock:
+                self._opened.append(connection)
+        try:
+            connection.begin()
+            result = work(connection)
+            connection.commit()
+        except BaseException as error:
+            if isinstance(error, Exception) and self.dialect.lasting_failure(error):
+                self._drop(connection)
+            else:
+                try:
+                    connection.rollback()
+                except Exception:
+                    self._drop(connection)
+            raise
+        return result
+
+    def _drop(self, connection: Connection) -> None:
+        self._own.connection = None
+        with self._opened_lock:
+            self._opened.remove(connection)
+        with suppress(Exception):
+            connection.close()
+
+    def check_ready(self) -> None:
+        """`StoreUnavailable` unless a read works."""
+        if self.read_now(lambda connection: connection.one("SELECT 1")) != (1,):
+            raise StoreUnavailable("the database gives no answer")
+
+    def close(self) -> None:
+        """Finish what waits and release everything."""
+        self.writer.close()
+        self._readers.shutdown()
+        with self._opened_lock:
+            for connection in self._opened:
+                with suppress(Exception):
+                    connection.close()
+            self._opened.clear()
+        self.dialect.close()
+
+
+def open_database(url: str, *, capacity: int = 10_000, time_limit: float = 5.0) -> Database:
+    """Open, or make, the database at `url` and bring its schema up to date."""
+    return Database(pick_dialect(url, time_limit=time_limit), capacity=capacity)

@@ -1,0 +1,190 @@
+"""Datasets and their items."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from msgspec import Raw, Struct
+
+from evenhand.core.errors import Refusal
+from evenhand.core.ids import new_id
+from evenhand.core.objects.datasets import Dataset, DatasetItem
+from evenhand.core.timestamps import format_instant, now
+from evenhand.store.connection import Connection, Row
+from evenhand.store.projects import Scope, not_found
+
+_COLUMNS = "id, project_id, name, description, version, item_count, created_at, updated_at"
+_ITEM_COLUMNS = "id, dataset_id, input, expected_output, metadata, created_at"
+_INSERT_ITEM = (
+    "INSERT INTO dataset_items (id, dataset_id, version, input, expected_output, metadata, created_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+CHUNK = 5_000
+
+
+class ItemText(Struct, frozen=True, kw_only=True):
+    """An item to be added, as JSON text."""
+
+    input: str
+    """Any JSON but null."""
+    expected_output: str | None = None
+    """Any JSON."""
+    metadata: str | None = None
+    """A JSON object."""
+
+
+def create_dataset(
+    connection: Connection, *, project_id: str, name: str, description: str | None
+) -> Dataset:
+    """The project must be there already."""
+    if connection.one("SELECT 1 FROM datasets WHERE project_id = ? AND name = ?", project_id, name):
+        raise Refusal("CONFLICT", "The project has a dataset of this name already.", {"name": name})
+    stamp = format_instant(now())
+    made = Dataset(
+        id=new_id(),
+        project_id=project_id,
+        name=name,
+        description=description,
+        version=1,
+        item_count=0,
+        created_at=stamp,
+        updated_at=stamp,
+    )
+    connection.run(
+        f"INSERT INTO datasets ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  constant columns
+        made.id,
+        made.project_id,
+        made.name,
+        made.description,
+        made.version,
+        made.item_count,
+        made.created_at,
+        made.updated_at,
+    )
+    return made
+
+
+def get_dataset(connection: Connection, dataset_id: str, *, scope: Scope) -> Dataset:
+    row = connection.one(f"SELECT {_COLUMNS} FROM datasets WHERE id = ?", dataset_id)  # noqa: S608  constant columns
+    if row is None or (scope is not None and row[1] != scope):
+        raise not_found("dataset", dataset_id)
+    return _dataset(row)
+
+
+def list_datasets(
+    connection: Connection, *, project_id: str, before: str | None, limit: int
+) -> list[Dataset]:
+    """Newest first: ids sort by time."""
+    rows = connection.all(
+        f"SELECT {_COLUMNS} FROM datasets WHERE project_id = ? AND id < ? ORDER BY id DESC LIMIT ?",  # noqa: S608  constant columns
+        project_id,
+        before or "~",
+        limit,
+    )
+    return [_dataset(row) for row in rows]
+
+
+def delete_dataset(connection: Connection, dataset_id: str, *, scope: Scope) -> None:
+    """The dataset and its items; experiments keep their runs."""
+    get_dataset(connection, dataset_id, scope=scope)
+    connection.run("DELETE FROM dataset_items WHERE dataset_id = ?", dataset_id)
+    connection.run("DELETE FROM datasets WHERE id = ?", dataset_id)
+
+
+def add_item(connection: Connection, dataset_id: str, item: ItemText, *, scope: Scope) -> DatasetItem:
+    """One more item, one more version."""
+    dataset = get_dataset(connection, dataset_id, scope=scope)
+    stamp = format_instant(now())
+    item_id = new_id()
+    _insert_items(connection, dataset, [(item_id, item)], stamp)
+    _bump(connection, dataset, added=1, stamp=stamp)
+    return DatasetItem(
+        id=item_id,
+        dataset_id=dataset_id,
+        input=_raw(item.input),
+        expected_output=None if item.expected_output is None else _raw(item.expected_output),
+        metadata=None if item.metadata is None else _raw(item.metadata),
+        created_at=stamp,
+    )
+
+
+def add_items(connection: Connection, dataset_id: str, items: Iterable[ItemText], *, scope: Scope) -> int:
+    """Many items as one version; the number added."""
+    dataset = get_dataset(connection, dataset_id, scope=scope)
+    stamp = format_instant(now())
+    added = 0
+    for chunk in _chunks(items):
+        _insert_items(connection, dataset, [(new_id(), item) for item in chunk], stamp)
+        added += len(chunk)
+    if added:
+        _bump(connection, dataset, added=added, stamp=stamp)
+    return added
+
+
+def list_items(
+    connection: Connection, dataset_id: str, *, scope: Scope, after: str | None, limit: int
+) -> list[DatasetItem]:
+    """In the order they were added."""
+    get_dataset(connection, dataset_id, scope=scope)
+    rows = connection.all(
+        f"SELECT {_ITEM_COLUMNS} FROM dataset_items WHERE dataset_id = ? AND id > ? ORDER BY id LIMIT ?",  # noqa: S608  constant columns
+        dataset_id,
+        after or "",
+        limit,
+    )
+    return [_item(row) for row in rows]
+
+
+def _chunks(items: Iterable[ItemText]) -> Iterator[list[ItemText]]:
+    iterator = iter(items)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
+
+
+def _insert_items(
+    connection: Connection, dataset: Dataset, items: Sequence[tuple[str, ItemText]], stamp: str
+) -> None:
+    version = dataset.version + 1
+    connection.run_many(
+        _INSERT_ITEM,
+        [
+            (item_id, dataset.id, version, item.input, item.expected_output, item.metadata, stamp)
+            for item_id, item in items
+        ],
+    )
+
+
+def _bump(connection: Connection, dataset: Dataset, *, added: int, stamp: str) -> None:
+    connection.run(
+        "UPDATE datasets SET version = version + 1, item_count = item_count + ?, updated_at = ? WHERE id = ?",
+        added,
+        stamp,
+        dataset.id,
+    )
+
+
+def _dataset(row: Row) -> Dataset:
+    return Dataset(
+        id=row[0],
+        project_id=row[1],
+        name=row[2],
+        description=row[3],
+        version=row[4],
+        item_count=row[5],
+        created_at=row[6],
+        updated_at=row[7],
+    )
+
+
+def _item(row: Row) -> DatasetItem:
+    return DatasetItem(
+        id=row[0],
+        dataset_id=row[1],
+        input=_raw(row[2]),
+        expected_output=None if row[3] is None else _raw(row[3]),
+        metadata=None if row[4] is None else _raw(row[4]),
+        created_at=row[5],
+    )
+
+
+def _raw(text: str) -> Raw:
+    return Raw(text.encode())

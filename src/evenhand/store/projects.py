@@ -1,0 +1,58 @@
+"""Projects, and the one rule of who sees what: a scope is a project's id, or None for all of them."""
+
+from evenhand.core.errors import Refusal
+from evenhand.core.objects.projects import Project
+from evenhand.core.timestamps import format_instant, now
+from evenhand.store.connection import Connection
+
+DEFAULT = "default"
+Scope = str | None
+"""The only project that the caller may see; None sees all."""
+
+
+def not_found(kind: str, object_id: str) -> Refusal:
+    """The one answer to what does not exist and to what the caller may not see."""
+    return Refusal("NOT_FOUND", f"There is no {kind} '{object_id[:200]}'.", {"id": object_id[:200]})
+
+
+def create_project(connection: Connection, *, project_id: str, name: str) -> Project:
+    if connection.one("SELECT 1 FROM projects WHERE id = ?", project_id):
+        raise Refusal("CONFLICT", f"There is a project '{project_id}' already.", {"id": project_id})
+    project = Project(id=project_id, name=name, created_at=format_instant(now()))
+    connection.run(
+        "INSERT INTO projects (id, name, created_at) VALUES (?, ?, ?)",
+        project.id,
+        project.name,
+        project.created_at,
+    )
+    return project
+
+
+def require_project(connection: Connection, project_id: str, *, scope: Scope, may_create: bool) -> None:
+    """`NOT_FOUND` unless the caller may put things into the project; one allowed to makes a missing one."""
+    if scope is not None and scope != project_id:
+        raise not_found("project", project_id)
+    if connection.one("SELECT 1 FROM projects WHERE id = ?", project_id):
+        return
+    if not may_create:
+        raise not_found("project", project_id)
+    create_project(connection, project_id=project_id, name=project_id)
+
+
+def get_project(connection: Connection, project_id: str, *, scope: Scope) -> Project:
+    row = connection.one("SELECT id, name, created_at FROM projects WHERE id = ?", project_id)
+    if row is None or (scope is not None and scope != project_id):
+        raise not_found("project", project_id)
+    return Project(id=row[0], name=row[1], created_at=row[2])
+
+
+def list_projects(connection: Connection, *, scope: Scope, after: str | None, limit: int) -> list[Project]:
+    """By id."""
+    rows = connection.all(
+        "SELECT id, name, created_at FROM projects WHERE id > ? AND (? = '' OR id = ?) ORDER BY id LIMIT ?",
+        after or "",
+        scope or "",
+        scope or "",
+        limit,
+    )
+    return [Project(id=row[0], name=row[1], created_at=row[2]) for row in rows]

@@ -1,0 +1,204 @@
+"""The embedded database: one file, one writing connection, any number of readers."""
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from evenhand.core.errors import StoreError, StoreFull, StoreTimeout, StoreUnavailable
+from evenhand.core.jsontext import encode_text
+from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value
+
+MINIMUM = (3, 35, 0)
+"""RETURNING and the JSON functions are relied upon."""
+PAGE_SIZE = 16_384
+BUSY_SECONDS = 5.0
+_STEPS_BETWEEN_CLOCK_LOOKS = 20_000
+
+
+class SqliteConnection:
+    """`Connection` over the standard library's driver, in autocommit mode: transactions are ours."""
+
+    kind: Kind = "sqlite"
+
+    def __init__(self, raw: sqlite3.Connection, *, writes: bool, time_limit: float | None = None) -> None:
+        self._raw = raw
+        self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
+        self._time_limit = time_limit
+        self._deadline = float("inf")
+        if time_limit is not None:
+            raw.set_progress_handler(self._late, _STEPS_BETWEEN_CLOCK_LOOKS)
+
+    def _late(self) -> int:
+        return 1 if time.monotonic() > self._deadline else 0
+
+    def all(self, sql: str, *values: Bound) -> list[Row]:
+        statement, bound = _prepared(sql, values)
+        return self._raw.execute(statement, bound).fetchall()
+
+    def one(self, sql: str, *values: Bound) -> Row | None:
+        statement, bound = _prepared(sql, values)
+        cursor = self._raw.execute(statement, bound)
+        row: Row | None = cursor.fetchone()
+        cursor.close()
+        return row
+
+    def run(self, sql: str, *values: Bound) -> int:
+        statement, bound = _prepared(sql, values)
+        return self._raw.execute(statement, bound).rowcount
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        self._raw.executemany(sql, rows)
+
+    def script(self, sql: str) -> None:
+        # `executescript` would commit first; a migration must stay in its transaction.
+        for statement in statements(sql):
+            self._raw.execute(statement)
+
+    def begin(self) -> None:
+        if self._time_limit is not None:
+            self._deadline = time.monotonic() + self._time_limit
+        self._raw.execute(self._begin)
+
+    def commit(self) -> None:
+        self._raw.execute("COMMIT")
+
+    def rollback(self) -> None:
+        self._deadline = float("inf")
+        if self._raw.in_transaction:
+            self._raw.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._raw.close()
+
+    def backup(self, target: Path) -> None:
+        """A consistent copy in a new file, while others go on reading and writing."""
+        copy = sqlite3.connect(target)
+        try:
+            self._raw.backup(copy, pages=1000)
+        finally:
+            copy.close()
+
+
+def _prepared(sql: str, values: tuple[Bound, ...]) -> tuple[str, Sequence[Value]]:
+    if LIST not in sql:
+        return sql, values  # type: ignore[return-value]  # lists occur only with the marker
+    bound = [encode_text(v) if isinstance(v, list | tuple) else v for v in values]
+    return sql.replace(LIST, "IN (SELECT value FROM json_each(?))"), bound  # type: ignore[return-value]  # as above
+
+
+def statements(sql: str) -> list[str]:
+    """The statements of a migration file: comments go, semicolons at line ends separate."""
+    lines = [line for line in sql.splitlines() if not line.lstrip().startswith("--")]
+    return [part.strip() for part in "\n".join(lines).split(";\n") if part.strip(" \n;")]
+
+
+class SqliteDialect:
+    """Opens one database file; holds its lock file so that a second server cannot write to it."""
+
+    kind: Kind = "sqlite"
+
+    def __init__(self, path: Path, *, time_limit: float = 5.0) -> None:
+        if sqlite3.sqlite_version_info < MINIMUM:
+            needed = ".".join(map(str, MINIMUM))
+            raise StoreError(f"SQLite {needed} or newer is needed; this Python has {sqlite3.sqlite_version}")
+        self.path = path
+        self.place = str(path)
+        self._time_limit = time_limit
+        self._lock: int | None = None
+
+    def open_writer(self) -> Connection:
+        self._take_lock()
+        try:
+            raw = self._connect(f"file:{quote(str(self.path))}?mode=rwc")
+            raw.execute(f"PRAGMA page_size={PAGE_SIZE}")
+            for pragma, wanted in (("journal_mode=WAL", "wal"), ("synchronous=FULL", None)):
+                answer = raw.execute(f"PRAGMA {pragma}").fetchone()
+                if wanted and answer[0] != wanted:
+                    raise StoreError(f"{self.place}: PRAGMA {pragma} was refused ({answer[0]})")
+            if raw.execute("PRAGMA synchronous").fetchone()[0] != 2:
+                raise StoreError(f"{self.place}: SQLite refuses to wait for the disk")
+            raw.execute("PRAGMA cache_size=-65536")
+            raw.execute("PRAGMA wal_autocheckpoint=1000")
+            raw.execute("PRAGMA journal_size_limit=67108864")
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{self.place} cannot be opened: {error}") from error
+        return SqliteConnection(raw, writes=True)
+
+    def open_reader(self) -> Connection:
+        try:
+            raw = self._connect(f"file:{quote(str(self.path))}?mode=ro")
+            raw.execute("PRAGMA query_only=ON")
+            raw.execute("PRAGMA cache_size=-16384")
+            raw.execute("PRAGMA mmap_size=268435456")
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{self.place} cannot be opened: {error}") from error
+        return SqliteConnection(raw, writes=False, time_limit=self._time_limit)
+
+    def _connect(self, uri: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+
+    def _take_lock(self) -> None:
+        if self._lock is not None:
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.place} cannot be opened: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise StoreUnavailable(
+                f"{self.place} is in use by another server; stop it first, or use PostgreSQL to run several"
+            ) from None
+        self._lock = lock
+
+    def translate_error(self, error: Exception) -> Exception:
+        if not isinstance(error, sqlite3.Error):
+            return error
+        primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if primary == sqlite3.SQLITE_FULL:
+            return StoreFull("no space is left on the device")
+        if primary == sqlite3.SQLITE_INTERRUPT:
+            return StoreTimeout("the query took too long and was stopped")
+        if primary in _UNAVAILABLE:
+            return StoreUnavailable(f"the database cannot be used just now: {error}")
+        return error
+
+    def lasting_failure(self, error: Exception) -> bool:
+        primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        return isinstance(error, sqlite3.Error) and primary in _LASTING
+
+    def worth_retrying(self, error: Exception) -> bool:
+        primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        return isinstance(error, sqlite3.Error) and primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+    def close(self) -> None:
+        if self._lock is not None:
+            with suppress(OSError):
+                os.close(self._lock)
+            self._lock = None
+
+
+# After a failed fsync the pages in memory are not to be trusted: the connection is dropped, never asked again.
+_LASTING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_PROTOCOL}
+_UNAVAILABLE = _LASTING | {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_NOMEM,
+}

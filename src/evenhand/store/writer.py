@@ -1,0 +1,270 @@
+"""The one thread that changes the database, and the commit that many requests share.
+
+Whatever is waiting when the thread comes round is done in one transaction and made durable with one fsync. Each
+piece of work has its own savepoint, so one that is refused leaves no trace and disturbs no other. Work of the same
+kind can be handed over as items, and is then done for all items of the group at once.
+"""
+
+import asyncio
+import logging
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from evenhand.core.errors import EvenhandError, StoreBusy, StoreFull, StoreUnavailable
+from evenhand.store.connection import Connection, Dialect
+
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741  one letter for an item's type
+
+Work = Callable[[Connection], T]
+"""A piece of work inside a transaction."""
+BatchedWork = Callable[[Connection, Sequence[I]], Sequence[T | Exception]]
+"""The same for many items at once: one result or error for each, in order. It checks before it changes anything:
+an item that gets an error must have left no trace."""
+
+ATTEMPTS = 5
+log = logging.getLogger("evenhand.store")
+
+
+class Job:
+    """One piece of work that waits, and where its result goes."""
+
+    __slots__ = ("batched", "error", "future", "item", "loop", "result", "work")
+
+    def __init__(self, work: Work[Any] | None, batched: BatchedWork[Any, Any] | None, item: Any) -> None:
+        self.work = work
+        self.batched = batched
+        self.item = item
+        self.result: Any = None
+        self.error: Exception | None = None
+        self.future: asyncio.Future[Any] | Future[Any] | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def settle(self) -> None:
+        future = self.future
+        assert future is not None
+        if future.done():
+            return
+        if self.error is not None:
+            future.set_exception(self.error)
+        else:
+            future.set_result(self.result)
+
+
+def _settle_all(jobs: list[Job]) -> None:
+    for job in jobs:
+        job.settle()
+
+
+class Writer:
+    """Owns the writing connection."""
+
+    def __init__(self, dialect: Dialect, *, capacity: int = 10_000, group_limit: int = 1_000) -> None:
+        self._dialect = dialect
+        self._capacity = capacity
+        self._group_limit = group_limit
+        self._waiting: deque[Job] = deque()
+        self._wake = threading.Condition()
+        self._closing = False
+        self._connection: Connection | None = None
+        self.groups = 0
+        self.jobs = 0
+        self.refused_busy = 0
+        self._thread = threading.Thread(target=self._loop, name="evenhand-writer", daemon=True)
+
+    def start(self, connection: Connection) -> None:
+        """Take over the connection that the migrations were made with."""
+        self._connection = connection
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    async def submit(self, work: Work[T]) -> T:
+        """The result of `work` once it is durable, or the error that it raised."""
+        return await self._enqueue_async(Job(work, None, None))  # type: ignore[no-any-return]
+
+    async def submit_item(self, batched: BatchedWork[I, T], item: I) -> T:
+        """The same for one item of work that is done for many at once."""
+        return await self._enqueue_async(Job(None, batched, item))  # type: ignore[no-any-return]
+
+    def submit_and_wait(self, work: Work[T]) -> T:
+        """`submit` for threads without an event loop."""
+        job = Job(work, None, None)
+        future: Future[T] = Future()
+        job.future = future
+        self._enqueue(job)
+        return future.result()
+
+    def _enqueue_async(self, job: Job) -> "asyncio.Future[Any]":
+        job.loop = asyncio.get_running_loop()
+        future = job.future = job.loop.create_future()
+        self._enqueue(job)
+        return future
+
+    def _enqueue(self, job: Job) -> None:
+        with self._wake:
+            if self._closing:
+                raise StoreUnavailable("the server is stopping")
+            if len(self._waiting) >= self._capacity:
+                self.refused_busy += 1
+                raise StoreBusy("too many writes are waiting")
+            self._waiting.append(job)
+            self._wake.notify()
+
+    def close(self) -> None:
+        """Finish what waits, then stop."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _loop(self) -> None:
+        while True:
+            with self._wake:
+                while not self._waiting and not self._closing:
+                    self._wake.wait()
+                if not self._waiting:
+                    return
+                count = min(len(self._waiting), self._group_limit)
+                group = [self._waiting.popleft() for _ in range(count)]
+            self._finish(group)
+            self._deliver(group)
+
+    def _finish(self, group: list[Job]) -> None:
+        self.groups += 1
+        self.jobs += len(group)
+        try:
+            self._attempt(group)
+        except StoreFull as error:
+            # One big write may not fit where many small ones do.
+            for job in group:
+                try:
+                    if len(group) == 1:
+                        raise error
+                    self._attempt([job])
+                except Exception as alone:
+                    job.error = alone
+        except Exception as error:
+            for job in group:
+                job.error = error
+
+    def _attempt(self, group: list[Job]) -> None:
+        for attempt in range(ATTEMPTS):
+            try:
+                self._transact(group)
+                return
+            except Exception as error:
+                self._undo(error)
+                last = attempt == ATTEMPTS - 1
+                if last or not self._dialect.worth_retrying(error):
+                    ours = self._dialect.translate_error(error)
+                    if not isinstance(ours, EvenhandError):
+                        log.exception("a write failed", extra={"fields": {"kind": type(error).__name__}})
+                    raise ours from error
+                time.sleep(random.uniform(0, 0.02 * 2**attempt))
+
+    def _transact(self, group: list[Job]) -> None:
+        connection = self._connection
+        if connection is None:
+            connection = self._connection = self._dialect.open_writer()
+        connection.begin()
+        alone = len(group) == 1
+        done: set[int] = set()
+        for position, job in enumerate(group):
+            if position in done:
+                continue
+            if job.batched is None:
+                self._run_work(connection, job, alone=alone)
+                continue
+            same = [n for n in range(position, len(group)) if group[n].batched is job.batched]
+            done.update(same)
+            self._run_items(connection, [group[n] for n in same])
+        connection.commit()
+
+    def _run_work(self, connection: Connection, job: Job, *, alone: bool) -> None:
+        job.result, job.error = None, None
+        assert job.work is not None
+        if not alone:
+            connection.run("SAVEPOINT work")
+        try:
+            job.result = job.work(connection)
+        except Exception as error:
+            if self._concerns_all(error) or alone:
+                raise
+            connection.run("ROLLBACK TO SAVEPOINT work")
+            connection.run("RELEASE SAVEPOINT work")
+            job.error = self._dialect.translate_error(error)
+            return
+        if not alone:
+            connection.run("RELEASE SAVEPOINT work")
+
+    def _run_items(self, connection: Connection, jobs: list[Job]) -> None:
+        batched = jobs[0].batched
+        assert batched is not None
+        connection.run("SAVEPOINT items")
+        try:
+            results = batched(connection, [job.item for job in jobs])
+        except Exception as error:
+            if self._concerns_all(error):
+                raise
+            connection.run("ROLLBACK TO SAVEPOINT items")
+            connection.run("RELEASE SAVEPOINT items")
+            if len(jobs) == 1:
+                jobs[0].error = self._dialect.translate_error(error)
+            else:
+                for job in jobs:
+                    self._run_items(connection, [job])
+            return
+        connection.run("RELEASE SAVEPOINT items")
+        for job, result in zip(jobs, results, strict=True):
+            job.error = result if isinstance(result, Exception) else None
+            job.result = None if job.error else result
+
+    def _concerns_all(self, error: Exception) -> bool:
+        """True for what says nothing about the one piece of work: the disk, the connection, a deadlock."""
+        ours = self._dialect.translate_error(error)
+        return (
+            self._dialect.lasting_failure(error)
+            or self._dialect.worth_retrying(error)
+            or isinstance(ours, StoreFull | StoreUnavailable)
+        )
+
+    def _undo(self, error: Exception) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        usable = not self._dialect.lasting_failure(error)
+        if usable:
+            try:
+                connection.rollback()
+            except Exception:
+                usable = False
+        if not usable:
+            self._connection = None
+            with suppress(Exception):
+                connection.close()
+
+    @staticmethod
+    def _deliver(group: list[Job]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop | None, list[Job]] = {}
+        for job in group:
+            by_loop.setdefault(job.loop, []).append(job)
+        for loop, jobs in by_loop.items():
+            if loop is None:
+                _settle_all(jobs)
+                continue
+            # A loop that was closed meanwhile has nobody left to tell.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle_all, jobs)

@@ -1,11 +1,14 @@
 """Fixtures that several packages share. Real parts only; a part that is missing is never skipped over in CI."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.postgres import PostgresServer
 from tests.real_parts import need
+from tests.service import ServiceUnderTest, running_service
 
 # The machine is noisy: Hypothesis decides by examples, never by the clock.
 settings.register_profile("evenhand", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,3 +21,30 @@ def shared_data() -> Path:
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"
     need(folder.is_dir(), "the folder ../shared/data with real data")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL for the session; tests take databases of their own from it."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))],
+)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a fresh database, once of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'evenhand.db'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    with server.database() as url:
+        yield url
+
+
+@pytest.fixture
+def service(database_url: str) -> Iterator[ServiceUnderTest]:
+    """A running server over a fresh database, once of each kind."""
+    with running_service(database_url) as running:
+        yield running

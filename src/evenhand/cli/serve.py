@@ -45,4 +45,4 @@ def command(
         models_file=models_file or settings.models_file,
     )
     set_up_logging(log_level)
-    serve(config, lambda line: click.echo(line))
+    serve(config, click.echo)

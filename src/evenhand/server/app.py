@@ -41,8 +41,7 @@ SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
     (b"x-frame-options", b"DENY"),
     (
         b"content-security-policy",
-        b"default-src 'self'; script-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
-        b"frame-ancestors 'none'",
+        b"default-src 'self'; script-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     ),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
@@ -56,7 +55,9 @@ class Application:
         self.service = service
         self.table = table
         self._decoders = {
-            id(route): msgspec.json.Decoder(route.request) for route in table.routes if route.request is not None
+            id(route): msgspec.json.Decoder(route.request)
+            for route in table.routes
+            if route.request is not None
         }
         self._hosts = _allowed_hosts(service.config)
 

@@ -15,6 +15,7 @@ from evenhand.store.tokens import find_token, token_hash, token_id_of
 RANK: dict[Role, int] = {"read": 0, "write": 1, "admin": 2}
 CACHE_SECONDS = 2.0
 CACHE_SIZE = 10_000
+ENVIRONMENT = "environment"
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ class Gate:
 
     async def _look_up(self, token: str, digest: str) -> Access | None:
         if self._admin_hash is not None and hmac.compare_digest(self._admin_hash, digest):
-            return Access(token_id="environment", role="admin", scope=None)
+            return Access(token_id=ENVIRONMENT, role="admin", scope=None)
         token_id = token_id_of(token)
         if token_id is None or "\x00" in token_id:
             return None

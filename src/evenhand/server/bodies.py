@@ -58,7 +58,9 @@ def check_length(headers: dict[bytes, bytes], limit: int) -> None:
         raise too_large(limit)
 
 
-async def pieces(receive: Receive, headers: dict[bytes, bytes], limit: int, seconds: float) -> AsyncIterator[bytes]:
+async def pieces(
+    receive: Receive, headers: dict[bytes, bytes], limit: int, seconds: float
+) -> AsyncIterator[bytes]:
     """The unpacked body, piece by piece; `PAYLOAD_TOO_LARGE` as soon as it is known to be."""
     encoding = headers.get(b"content-encoding", b"identity").strip().lower()
     total = 0

@@ -24,8 +24,17 @@ class Call:
     """What a handler is given."""
 
     __slots__ = (
-        "_access", "headers", "idempotency_key", "media_type", "params", "path", "receive", "request_id", "route",
-        "service", "fingerprint",
+        "_access",
+        "fingerprint",
+        "headers",
+        "idempotency_key",
+        "media_type",
+        "params",
+        "path",
+        "receive",
+        "request_id",
+        "route",
+        "service",
     )  # fmt: skip
 
     def __init__(
@@ -70,9 +79,7 @@ class Call:
 
     def open_project(self, connection: Connection, project_id: str) -> None:
         """Inside a write: the project is there (made now for an administrator) and the caller's to write to."""
-        require_project(
-            connection, project_id, scope=self.scope, may_create=self.access.may_create_projects
-        )
+        require_project(connection, project_id, scope=self.scope, may_create=self.access.may_create_projects)
 
     async def read(self, work: Work[T]) -> T:
         return await self.service.database.read(work)
@@ -108,7 +115,10 @@ class Call:
 
 
 def _single(
-    batched: Callable[[Connection, Sequence[Any]], Sequence[Any]], item: Any, status: int, connection: Connection
+    batched: Callable[[Connection, Sequence[Any]], Sequence[Any]],
+    item: Any,
+    status: int,
+    connection: Connection,
 ) -> tuple[int, bytes]:
     result = batched(connection, [item])[0]
     if isinstance(result, Exception):

@@ -58,5 +58,3 @@ def object_text(raw: Raw, field: str) -> str | None:
 def raw_or_none(text: str | None) -> Raw | None:
     """Stored text on its way out."""
     return None if text is None else Raw(text.encode())
-
-

@@ -101,15 +101,15 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
             }
         )
     if _is_type(route.query):
-        for field in msgspec.structs.fields(route.query):
-            found.append(
-                {
-                    "name": field.encode_name,
-                    "in": "query",
-                    "required": field.required,
-                    "schema": _schema(field.type),
-                }
-            )
+        found += [
+            {
+                "name": field.encode_name,
+                "in": "query",
+                "required": field.required,
+                "schema": _schema(field.type),
+            }
+            for field in msgspec.structs.fields(route.query)
+        ]
     return found
 
 

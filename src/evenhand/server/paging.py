@@ -56,9 +56,7 @@ def read_cursor(cursor: str, listing: str, parts: int) -> tuple[str, ...]:
     return tuple(key)
 
 
-def page_of(
-    rows: list[T], limit: int, listing: str, key: Callable[[T], Sequence[str]]
-) -> Page[T]:
+def page_of(rows: list[T], limit: int, listing: str, key: Callable[[T], Sequence[str]]) -> Page[T]:
     """The page, given one row more than its limit where there is one."""
     more = len(rows) > limit
     items = rows[:limit]

@@ -40,7 +40,7 @@ class Service:
 
     def start(self) -> None:
         for task in self._background:
-            self._tasks.append(asyncio.ensure_future(task(self)))  # type: ignore[arg-type]  # an awaitable of None
+            self._tasks.append(asyncio.ensure_future(task(self)))
 
     async def stop(self) -> None:
         self.stopping = True

@@ -53,9 +53,7 @@ def render(telemetry: Telemetry, writer: Writer, body_bytes: int) -> bytes:
         "# TYPE evenhand_requests_total counter",
     ]
     for (method, path, status), count in sorted(telemetry.requests.items()):
-        lines.append(
-            f'evenhand_requests_total{{method="{method}",path="{path}",status="{status}"}} {count}'
-        )
+        lines.append(f'evenhand_requests_total{{method="{method}",path="{path}",status="{status}"}} {count}')
     lines += [
         "# HELP evenhand_request_seconds Time to answer, by route.",
         "# TYPE evenhand_request_seconds histogram",
@@ -63,8 +61,8 @@ def render(telemetry: Telemetry, writer: Writer, body_bytes: int) -> bytes:
     for (method, path), slots in sorted(telemetry.seconds.items()):
         total = 0.0
         labels = f'method="{method}",path="{path}"'
-        for bound, count in zip((*map(str, BUCKETS), "+Inf"), slots, strict=False):
-            total += count
+        for bound, in_bucket in zip((*map(str, BUCKETS), "+Inf"), slots, strict=False):
+            total += in_bucket
             lines.append(f'evenhand_request_seconds_bucket{{{labels},le="{bound}"}} {total:g}')
         lines.append(f"evenhand_request_seconds_sum{{{labels}}} {slots[-1]:g}")
         lines.append(f"evenhand_request_seconds_count{{{labels}}} {total:g}")

@@ -32,9 +32,7 @@ class ItemText(Struct, frozen=True, kw_only=True):
     """A JSON object."""
 
 
-def create_dataset(
-    connection: Connection, *, project_id: str, name: str, description: str | None
-) -> Dataset:
+def create_dataset(connection: Connection, *, project_id: str, name: str, description: str | None) -> Dataset:
     """The project must be there already."""
     if connection.one("SELECT 1 FROM datasets WHERE project_id = ? AND name = ?", project_id, name):
         raise Refusal("CONFLICT", "The project has a dataset of this name already.", {"name": name})

@@ -65,12 +65,8 @@ def applied_numbers(connection: Connection, known: Sequence[Migration] | None = 
 def migrate(connection: Connection, known: Sequence[Migration] | None = None) -> list[str]:
     """Apply what is missing; the names of what was applied. Safe when several servers start together."""
     migrations = known_migrations() if known is None else known
-    done: list[str] = []
     _in_transaction(connection, None)
-    for migration in migrations:
-        if _in_transaction(connection, migration, migrations):
-            done.append(migration.name)
-    return done
+    return [m.name for m in migrations if _in_transaction(connection, m, migrations)]
 
 
 def _in_transaction(

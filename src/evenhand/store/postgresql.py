@@ -7,7 +7,7 @@ load of many requests, so little is lost by it.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, LiteralString, cast
+from typing import Any, LiteralString
 
 from evenhand.core.errors import MissingExtra, StoreFull, StoreTimeout, StoreUnavailable
 from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value
@@ -20,7 +20,7 @@ except ImportError as missing:
 
 WRITER_LOCK = 0x4576_656E
 """The key of the advisory lock that makes writers take turns."""
-_BEGIN_WRITE = cast(LiteralString, f"BEGIN; SELECT pg_advisory_xact_lock({WRITER_LOCK})")
+_BEGIN_WRITE = f"BEGIN; SELECT pg_advisory_xact_lock({WRITER_LOCK})"
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 CONNECT_SECONDS = 5
 
@@ -28,8 +28,7 @@ CONNECT_SECONDS = 5
 @lru_cache(maxsize=1024)
 def translated(sql: str) -> LiteralString:
     """The statement with the driver's placeholders. Statements are constants of this package, never built of input."""
-    text = sql.replace("%", "%%").replace(LIST, "= ANY(%s)").replace("?", "%s")
-    return cast(LiteralString, text)
+    return sql.replace("%", "%%").replace(LIST, "= ANY(%s)").replace("?", "%s")
 
 
 class PostgresConnection:
@@ -58,7 +57,7 @@ class PostgresConnection:
     def script(self, sql: str) -> None:
         # Byte order everywhere, so that both databases sort and page alike.
         text = sql.replace(" TEXT", ' TEXT COLLATE "C"').replace(" REAL", " DOUBLE PRECISION")
-        self._raw.execute(cast(LiteralString, text))
+        self._raw.execute(text)
 
     def begin(self) -> None:
         self._raw.execute(self._begin)

@@ -87,10 +87,10 @@ def revoke_token(connection: Connection, token_id: str, *, scope: Scope) -> Toke
 def check_role_scope(role: Role, project_id: str | None) -> None:
     """A token for all projects is an administrator's."""
     if project_id is None and role != "admin":
-        raise Refusal("INVALID_REQUEST", "A token for all projects needs the role 'admin'.", {"field": "role"})
+        raise Refusal(
+            "INVALID_REQUEST", "A token for all projects needs the role 'admin'.", {"field": "role"}
+        )
 
 
 def _token(row: Row) -> Token:
-    return Token(
-        id=row[0], name=row[1], project_id=row[2], role=row[3], created_at=row[4], revoked_at=row[5]
-    )
+    return Token(id=row[0], name=row[1], project_id=row[2], role=row[3], created_at=row[4], revoked_at=row[5])

@@ -99,9 +99,7 @@ def item_text(body: ItemCreate) -> store.ItemText:
 
 async def add_item(call: Call, body: ItemCreate) -> Answer:
     dataset_id, item = call.params["dataset_id"], item_text(body)
-    return await call.write(
-        lambda connection: store.add_item(connection, dataset_id, item, scope=call.scope)
-    )
+    return await call.write(lambda connection: store.add_item(connection, dataset_id, item, scope=call.scope))
 
 
 async def list_items(call: Call, query: Paging) -> Answer:

@@ -33,7 +33,11 @@ async def readyz(call: Call) -> Answer:
 
 async def metrics(call: Call) -> Answer:
     service = call.service
-    return Answer(200, render(service.telemetry, service.database.writer, service.budget.used), content_type=METRICS_TYPE)
+    return Answer(
+        200,
+        render(service.telemetry, service.database.writer, service.budget.used),
+        content_type=METRICS_TYPE,
+    )
 
 
 async def openapi(call: Call) -> Answer:
@@ -50,7 +54,13 @@ async def style(call: Call) -> Answer:
 
 ROUTES = (
     Route(
-        method="GET", path="/healthz", handler=healthz, role=None, response=Health, summary="The process is up", tag="Server"
+        method="GET",
+        path="/healthz",
+        handler=healthz,
+        role=None,
+        response=Health,
+        summary="The process is up",
+        tag="Server",
     ),
     Route(
         method="GET",
@@ -62,10 +72,31 @@ ROUTES = (
         summary="Requests will be answered",
         tag="Server",
     ),
-    Route(method="GET", path="/metrics", handler=metrics, role=None, summary="Prometheus metrics", tag="Server"),
     Route(
-        method="GET", path="/openapi.json", handler=openapi, role=None, summary="This interface as OpenAPI 3.1", tag="Server"
+        method="GET", path="/metrics", handler=metrics, role=None, summary="Prometheus metrics", tag="Server"
     ),
-    Route(method="GET", path="/docs", handler=reference, role=None, summary="This interface as a page", tag="Server"),
-    Route(method="GET", path="/docs/style.css", handler=style, role=None, summary="The page's style", tag="Server"),
+    Route(
+        method="GET",
+        path="/openapi.json",
+        handler=openapi,
+        role=None,
+        summary="This interface as OpenAPI 3.1",
+        tag="Server",
+    ),
+    Route(
+        method="GET",
+        path="/docs",
+        handler=reference,
+        role=None,
+        summary="This interface as a page",
+        tag="Server",
+    ),
+    Route(
+        method="GET",
+        path="/docs/style.css",
+        handler=style,
+        role=None,
+        summary="The page's style",
+        tag="Server",
+    ),
 )

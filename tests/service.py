@@ -1,0 +1,121 @@
+"""A real server over a fresh database, in this process, on a free port; and a small client for it.
+
+Use the fixtures `service` (both databases) or `sqlite_service`. Every call goes over a real socket.
+"""
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from evenhand.core.secret import Secret
+from evenhand.server.app import make_application
+from evenhand.server.config import Limits, ServerConfig
+from evenhand.server.serve import uvicorn_server
+from evenhand.store.database import Database, open_database
+
+ADMIN = "admin-token-of-the-tests"
+
+
+class Reply(NamedTuple):
+    """What came back."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+    @property
+    def code(self) -> str | None:
+        return self.body["error"]["code"] if isinstance(self.body, dict) and "error" in self.body else None
+
+
+class ServiceUnderTest:
+    """Address, database and calls. One connection per call: threads may share it."""
+
+    def __init__(self, port: int, database: Database) -> None:
+        self.port = port
+        self.database = database
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        *,
+        token: str | None = ADMIN,
+    ) -> Reply:
+        sent = dict(headers or {})
+        if token is not None:
+            sent.setdefault("Authorization", f"Bearer {token}")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body=body, headers=sent)
+            response = connection.getresponse()
+            data = response.read()
+        finally:
+            connection.close()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        is_json = found.get("content-type", "").startswith("application/json")
+        return Reply(response.status, json.loads(data) if is_json and data else data, found)
+
+    def get(self, path: str, *, token: str | None = ADMIN, **query: Any) -> Reply:
+        return self.raw("GET", path + (f"?{urlencode(query)}" if query else ""), token=token)
+
+    def post(
+        self, path: str, body: Any = None, *, token: str | None = ADMIN, headers: dict[str, str] | None = None
+    ) -> Reply:
+        data = json.dumps({} if body is None else body).encode()
+        return self.raw(
+            "POST", path, data, {"Content-Type": "application/json", **(headers or {})}, token=token
+        )
+
+    def delete(self, path: str, *, token: str | None = ADMIN) -> Reply:
+        return self.raw("DELETE", path, token=token)
+
+    def token(self, project_id: str, role: str = "write") -> str:
+        """The secret of a new token for one project."""
+        reply = self.post("/v1/tokens", {"name": "test", "role": role, "project_id": project_id})
+        assert reply.status == 201, reply
+        return str(reply.body["token"])
+
+
+def path_id(object_id: str) -> str:
+    """An id as one segment of a path."""
+    return quote(object_id, safe="")
+
+
+@contextmanager
+def running_service(
+    database_url: str, *, limits: Limits | None = None, **config: Any
+) -> Iterator[ServiceUnderTest]:
+    """A server over the database at `database_url`, stopped gracefully at the end."""
+    settings = ServerConfig(
+        database=database_url, port=0, admin_token=Secret(ADMIN), limits=limits or Limits(), **config
+    )
+    database = open_database(
+        database_url, capacity=settings.limits.waiting_writes, time_limit=settings.limits.query_seconds
+    )
+    server = uvicorn_server(make_application(settings, database))
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(512)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        service = ServiceUnderTest(listener.getsockname()[1], database)
+        assert service.get("/readyz").status == 200
+        yield service
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+        listener.close()
+        database.close()

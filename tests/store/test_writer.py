@@ -1,0 +1,56 @@
+"""The shared commit: one bad piece of work disturbs no other, on both databases."""
+
+import asyncio
+
+import pytest
+
+from evenhand.core.errors import Refusal, SchemaMismatch
+from evenhand.store.connection import Connection
+from evenhand.store.database import open_database
+from evenhand.store.projects import create_project, list_projects
+
+
+def test_a_refused_piece_of_work_leaves_the_rest_of_its_group_alone(database_url: str) -> None:
+    database = open_database(database_url)
+
+    def add(connection: Connection, name: str) -> str:
+        create_project(connection, project_id=name, name=name)
+        if name.endswith("7"):
+            raise Refusal("CONFLICT", "seven")
+        return name
+
+    async def all_at_once() -> list[str | BaseException]:
+        work = [database.write(lambda c, n=n: add(c, f"p{n:03}")) for n in range(100)]  # type: ignore[misc]
+        return await asyncio.gather(*work, return_exceptions=True)
+
+    try:
+        results = asyncio.run(all_at_once())
+        kept = database.read_now(lambda c: list_projects(c, scope=None, after=None, limit=1000))
+    finally:
+        database.close()
+    assert sum(isinstance(r, Refusal) for r in results) == 10
+    assert len(kept) == 90
+    assert database.writer.groups < database.writer.jobs
+
+
+def test_a_reader_cannot_write(database_url: str) -> None:
+    database = open_database(database_url)
+    try:
+        with pytest.raises(Exception, match="read"):
+            database.read_now(lambda c: create_project(c, project_id="x", name="x"))
+        assert database.read_now(lambda c: list_projects(c, scope=None, after=None, limit=10)) == []
+    finally:
+        database.close()
+
+
+def test_a_newer_schema_is_refused_with_its_own_exit_status(database_url: str) -> None:
+    database = open_database(database_url)
+    database.write_now(
+        lambda c: c.run(
+            "INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (9999, '9999_x.sql', '', '')"
+        )
+    )
+    database.close()
+    with pytest.raises(SchemaMismatch, match="9999_x") as caught:
+        open_database(database_url)
+    assert caught.value.exit_status == 78

@@ -1,0 +1,1 @@
+"""The judge: prompts that fence the judged text, verdicts read strictly, panels, calibration."""

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand.metrics.aggregation import category_breakdown as category_breakdown
     from evenhand.metrics.bootstrap import bootstrap_ci as bootstrap_ci
+    from evenhand.metrics.differences import non_inferiority as non_inferiority
+    from evenhand.metrics.effects import (
+        cohens_d_paired as cohens_d_paired,
+    )
+    from evenhand.metrics.effects import (
+        matched_odds_ratio as matched_odds_ratio,
+    )
+    from evenhand.metrics.effects import (
+        win_rate as win_rate,
+    )
     from evenhand.metrics.exact import (
         as_fraction as as_fraction,
     )
@@ -41,8 +51,54 @@ if TYPE_CHECKING:
     from evenhand.metrics.paired import (
         sign_test as sign_test,
     )
-    from evenhand.metrics.repeats import pass_at_k as pass_at_k
-    from evenhand.metrics.repeats import pass_hat_k as pass_hat_k
+    from evenhand.metrics.power import (
+        clustered_minimum_detectable_effect as clustered_minimum_detectable_effect,
+    )
+    from evenhand.metrics.power import (
+        clustered_power_of as clustered_power_of,
+    )
+    from evenhand.metrics.power import (
+        minimum_detectable_effect as minimum_detectable_effect,
+    )
+    from evenhand.metrics.power import (
+        power_of as power_of,
+    )
+    from evenhand.metrics.power import (
+        required_items as required_items,
+    )
+    from evenhand.metrics.power import (
+        required_n as required_n,
+    )
+    from evenhand.metrics.power import (
+        required_repeats as required_repeats,
+    )
+    from evenhand.metrics.power import (
+        sd_of_problem_means as sd_of_problem_means,
+    )
+    from evenhand.metrics.repeats import (
+        pass_at_k as pass_at_k,
+    )
+    from evenhand.metrics.repeats import (
+        pass_at_k_interval as pass_at_k_interval,
+    )
+    from evenhand.metrics.repeats import (
+        pass_hat_k as pass_hat_k,
+    )
+    from evenhand.metrics.repeats import (
+        pass_hat_k_interval as pass_hat_k_interval,
+    )
+    from evenhand.metrics.repeats import (
+        problem_pass_at_k_interval as problem_pass_at_k_interval,
+    )
+    from evenhand.metrics.repeats import (
+        problem_pass_hat_k_interval as problem_pass_hat_k_interval,
+    )
+    from evenhand.metrics.repeats import (
+        repeats_interval as repeats_interval,
+    )
+    from evenhand.metrics.repeats import (
+        variance_split as variance_split,
+    )
     from evenhand.metrics.types import (
         CategoryScore as CategoryScore,
     )
@@ -70,18 +126,36 @@ _PUBLIC = {
     "benjamini_hochberg": "multiplicity",
     "bootstrap_ci": "bootstrap",
     "category_breakdown": "aggregation",
+    "clustered_minimum_detectable_effect": "power",
+    "clustered_power_of": "power",
+    "cohens_d_paired": "effects",
     "compare_exactly": "exact",
     "exact_mean": "exact",
     "exact_sum": "exact",
     "holm": "multiplicity",
+    "matched_odds_ratio": "effects",
     "mcnemar": "paired",
     "mean_interval": "intervals",
+    "minimum_detectable_effect": "power",
+    "non_inferiority": "differences",
     "paired_difference": "paired",
     "pass_at_k": "repeats",
+    "pass_at_k_interval": "repeats",
     "pass_hat_k": "repeats",
+    "pass_hat_k_interval": "repeats",
     "permutation_test": "paired",
+    "power_of": "power",
+    "problem_pass_at_k_interval": "repeats",
+    "problem_pass_hat_k_interval": "repeats",
     "proportion_interval": "intervals",
+    "repeats_interval": "repeats",
+    "required_items": "power",
+    "required_n": "power",
+    "required_repeats": "power",
+    "sd_of_problem_means": "power",
     "sign_test": "paired",
+    "variance_split": "repeats",
+    "win_rate": "effects",
 }
 
 __all__ = [
@@ -94,18 +168,36 @@ __all__ = [
     "benjamini_hochberg",
     "bootstrap_ci",
     "category_breakdown",
+    "clustered_minimum_detectable_effect",
+    "clustered_power_of",
+    "cohens_d_paired",
     "compare_exactly",
     "exact_mean",
     "exact_sum",
     "holm",
+    "matched_odds_ratio",
     "mcnemar",
     "mean_interval",
+    "minimum_detectable_effect",
+    "non_inferiority",
     "paired_difference",
     "pass_at_k",
+    "pass_at_k_interval",
     "pass_hat_k",
+    "pass_hat_k_interval",
     "permutation_test",
+    "power_of",
+    "problem_pass_at_k_interval",
+    "problem_pass_hat_k_interval",
     "proportion_interval",
+    "repeats_interval",
+    "required_items",
+    "required_n",
+    "required_repeats",
+    "sd_of_problem_means",
     "sign_test",
+    "variance_split",
+    "win_rate",
 ]
 
 

@@ -53,6 +53,30 @@ def clustered_error(totals: GroupTotals) -> ClusteredError:
     return ClusteredError(standard_error=variance**0.5, df=_satterthwaite(sizes, leverage))
 
 
+def design_effect(totals: GroupTotals, variance_if_independent: float) -> float:
+    """How many times larger the clustered variance of the mean is than that of independent values.
+
+    Kept between 1 and the mean group size, and drawn towards the latter (every group a single observation)
+    by half a group: with failures in few groups the estimate itself is too uncertain to be trusted.
+    """
+    largest = float((totals.sizes**2).sum() / totals.sizes.sum())
+    if variance_if_independent <= 0.0:
+        return largest
+    ratio = clustered_error(totals).standard_error ** 2 / variance_if_independent
+    ratio = min(max(ratio, 1.0), largest)
+    varied = min(int((totals.sums != 0.0).sum()), int((totals.sums != totals.sizes).sum()))
+    return float((varied * ratio + 0.5 * largest) / (varied + 0.5))
+
+
+def relative_skewness(totals: GroupTotals) -> float:
+    """|skewness| of the groups' residual sums over √G: how far their mean is from normal; infinite if constant."""
+    residuals = totals.sums - totals.sizes * totals.mean
+    variance = float((residuals**2).mean())
+    if variance <= 1e-24 * float((totals.sizes**2).mean()):
+        return float("inf")
+    return float(abs((residuals**3).mean()) / variance**1.5 / residuals.size**0.5)
+
+
 def _satterthwaite(sizes: FloatArray, leverage: FloatArray) -> float:
     # K = D^½ MᵀAM D^½ with D = diag(sizes²), A = diag(leverage), M = I − sizes 1ᵀ/n. MᵀAM is a diagonal plus
     # two rank-one terms, so both traces are sums over groups.

@@ -15,7 +15,13 @@ from evenhand.metrics.checks import (
     checked_values,
     is_binary,
 )
-from evenhand.metrics.clusters import clustered_error, group_totals
+from evenhand.metrics.clusters import (
+    GroupTotals,
+    clustered_error,
+    design_effect,
+    group_totals,
+    relative_skewness,
+)
 from evenhand.metrics.quantiles import beta_quantile, normal_quantile, t_quantile
 from evenhand.metrics.types import FloatArray, IntArray, Interval
 
@@ -23,6 +29,9 @@ PROPORTION_METHODS = ("auto", "wilson", "clopper_pearson", "beta_binomial")
 MEAN_METHODS = ("auto", "t", "normal", "wilson", "clopper_pearson", "beta_binomial", "percentile", "bca")
 FEW_FAILURES = 4
 """Up to this many failures (or successes) the default is Clopper–Pearson: Wilson covers too seldom there."""
+
+NEARLY_SYMMETRIC = 0.2
+"""Grouped zeros and ones get Student's t while the skewness of the group sums over √groups is at most this."""
 
 
 def proportion_interval(
@@ -85,7 +94,9 @@ def mean_interval(
     """The mean of `scores` with the interval that suits them.
 
     `auto`: zeros and ones without groups get `proportion_interval`; other values Student's t,
-    x̄ ± t(n−1)·s/√n; with groups, the clustered standard error with its degrees of freedom (see `clusters`).
+    x̄ ± t(n−1)·s/√n. With groups, Student's t with the clustered standard error and its degrees of freedom
+    (see `clusters`), except for zeros and ones whose failures (or successes) sit in few groups: these get the
+    proportion's interval for the effective number of independent trials, n over the design effect.
     `percentile` and `bca` are the bootstrap of `bootstrap_ci`.
     """
     values = np.sort(checked_values(scores, name="scores")) if groups is None else None
@@ -126,6 +137,8 @@ def _clustered(values: FloatArray, codes: IntArray, level: float, kind: str) -> 
     if kind not in ("auto", "t", "normal"):
         raise ValueError(f"method: {kind!r} takes no groups")
     totals = group_totals(values, codes)
+    if kind == "auto" and is_binary(values) and relative_skewness(totals) > NEARLY_SYMMETRIC:
+        return _effective_proportion(totals, level)
     error = clustered_error(totals)
     tail = (1.0 + level) / 2.0
     factor = normal_quantile(tail) if kind == "normal" else t_quantile(tail, error.df)
@@ -139,4 +152,26 @@ def _clustered(values: FloatArray, codes: IntArray, level: float, kind: str) -> 
         n=values.size,
         n_groups=totals.sums.size,
         standard_error=error.standard_error,
+    )
+
+
+def _effective_proportion(totals: GroupTotals, level: float) -> Interval:
+    # As many independent trials as carry the same information: n over the design effect (Kish 1965; Korn and
+    # Graubard 1998, Survey Methodology 24:193). Symmetric intervals fail here: failures in few groups.
+    n = float(totals.sizes.sum())
+    p = totals.mean
+    trials = n / design_effect(totals, p * (1.0 - p) / n)
+    successes = trials * p
+    few = min(successes, trials - successes) <= FEW_FAILURES
+    kind = "clopper_pearson" if few else "wilson"
+    lower, upper = proportion_ends(successes, trials, level, kind)
+    return Interval(
+        value=p,
+        ci_lower=lower,
+        ci_upper=upper,
+        confidence_level=level,
+        method=f"clustered_{kind}",
+        n=int(n),
+        n_groups=totals.sums.size,
+        standard_error=clustered_error(totals).standard_error,
     )

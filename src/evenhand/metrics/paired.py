@@ -16,10 +16,24 @@ from evenhand.metrics.checks import (
     checked_values,
     same_length,
 )
+from evenhand.metrics.differences import difference_interval, non_inferiority
+from evenhand.metrics.effects import cohens_d_paired, matched_odds_ratio, win_rate
 from evenhand.metrics.intervals import mean_interval
 from evenhand.metrics.quantiles import binomial_cdf, binomial_pmf
 from evenhand.metrics.signflip import flip_p_value
 from evenhand.metrics.types import Alternative, Interval, TestResult
+
+__all__ = [
+    "cohens_d_paired",
+    "difference_interval",
+    "matched_odds_ratio",
+    "mcnemar",
+    "non_inferiority",
+    "paired_difference",
+    "permutation_test",
+    "sign_test",
+    "win_rate",
+]
 
 DIFFERENCE_METHODS = ("auto", "t", "normal", "percentile", "bca")
 
@@ -38,8 +52,8 @@ def paired_difference(
     """Candidate minus base, pair by pair: the mean (or median) of the differences with its interval.
 
     `groups` names the problem of each pair; pairs of one problem are not independent, and the interval is
-    clustered by problem. `auto` is Student's t (clustered with groups) for the mean and the percentile
-    bootstrap for the median. Swapping the arms negates the result.
+    clustered by problem. `auto` is, for the median (of the differences), the percentile bootstrap; for the
+    mean, `difference_interval`. Swapping the arms negates the result.
     """
     first = checked_values(base, name="base", at_least=2)
     second = checked_values(candidate, name="candidate")
@@ -54,9 +68,10 @@ def paired_difference(
         return bootstrap_ci(
             differences, level, n_resamples, seed, statistic=statistic, method=kind, groups=groups
         )
-    return mean_interval(
-        differences, groups=groups, confidence_level=level, method="t" if kind == "auto" else kind
-    )
+    codes = None if groups is None else checked_groups(groups, n=differences.size)
+    if kind == "auto":
+        return difference_interval(differences, codes, level)
+    return mean_interval(differences, groups=codes, confidence_level=level, method=kind)
 
 
 def mcnemar(

@@ -3,6 +3,8 @@
 `scipy.stats` has the same functions and costs most of a second to import.
 """
 
+import math
+
 
 def normal_quantile(p: float) -> float:
     """z with Φ(z) = p."""
@@ -56,3 +58,25 @@ def binomial_pmf(k: int, n: int, p: float) -> float:
         return 0.0
     log = -math.log1p(n) - float(betaln(n - k + 1, k + 1)) + float(xlogy(k, p)) + float(xlog1py(n - k, -p))
     return math.exp(log)
+
+
+def noncentral_t_cdf(x: float, df: float, shift: float) -> float:
+    """P(T ≤ x) for the noncentral t with `df` degrees of freedom and noncentrality `shift`."""
+    from scipy.special import nctdtr
+
+    p = float(nctdtr(df, shift, x))
+    if math.isnan(p):  # far out in a tail the special function gives up; the normal approximation is 0 or 1 there
+        return normal_cdf((x * (1.0 - 0.25 / df) - shift) / (1.0 + x * x / (2.0 * df)) ** 0.5)
+    return p
+
+
+def noncentrality(p: float, df: float, x: float) -> float:
+    """The shift at which a noncentral t lies below `x` with probability p."""
+    low, high = x - 10.0 - abs(x), x + 10.0 + abs(x)
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        if noncentral_t_cdf(x, df, middle) > p:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2.0

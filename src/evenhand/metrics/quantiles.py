@@ -65,7 +65,8 @@ def noncentral_t_cdf(x: float, df: float, shift: float) -> float:
     from scipy.special import nctdtr
 
     p = float(nctdtr(df, shift, x))
-    if math.isnan(p):  # far out in a tail the special function gives up; the normal approximation is 0 or 1 there
+    if math.isnan(p):
+        # Far out in a tail the special function gives up; the normal approximation is 0 or 1 there.
         return normal_cdf((x * (1.0 - 0.25 / df) - shift) / (1.0 + x * x / (2.0 * df)) ** 0.5)
     return p
 

@@ -21,6 +21,7 @@ class Entry(NamedTuple):
 # Each module defines `command`, a click command or group.
 COMMANDS: dict[str, Entry] = {
     "serve": Entry("evenhand.cli.serve", "run the scoring service"),
+    "ab": Entry("evenhand.cli.ab", "compare two arms run by run, and decide"),
     "mock-model": Entry("evenhand.cli.mock_model", "serve scripted answers as a chat endpoint"),
 }
 

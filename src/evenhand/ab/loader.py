@@ -1,0 +1,102 @@
+"""Reading `collected.jsonl`: the only place in this package that touches a file.
+
+Lines are decoded straight into typed records, a block at a time. Only a block that holds a bad line is walked again,
+line by line, to say which field of which line is wrong and why.
+"""
+
+import gzip
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import msgspec
+
+from evenhand.ab.record import RunRecord, parse_record
+from evenhand.ab.table import RunTable, TableBuilder
+from evenhand.core import jsontext
+from evenhand.core.errors import InputError
+
+_BLOCK_BYTES = 1 << 20
+_KEPT_REASONS = 20
+_BOM = b"\xef\xbb\xbf"
+
+
+def load_records(path: Path | str, *, skip_invalid: bool = False) -> RunTable:
+    """The runs in a JSON Lines file (`.gz` is unpacked).
+
+    A bad line raises `InputError` with the file, the line, the field and the reason; with `skip_invalid` it is left
+    out and counted. The same task, arm and repeat twice is an error either way.
+    """
+    builder = TableBuilder()
+    reasons: list[str] = []
+    skipped = 0
+    first = 1
+    decode = msgspec.json.Decoder(RunRecord).decode
+    with _opened(Path(path)) as file:
+        for block in _blocks(file):
+            lines = block.removesuffix(b"\n").split(b"\n")
+            try:
+                if not block.isascii():
+                    # Bytes of unknown fields are not looked at by the decoder, so their encoding is checked here.
+                    block.decode("utf-8")
+                builder.add([decode(line) for line in lines], range(first, first + len(lines)))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                rows, places, bad = _walk(lines, first, path, skip_invalid=skip_invalid)
+                builder.add(rows, places)
+                skipped += len(bad)
+                reasons += bad[: _KEPT_REASONS - len(reasons)]
+            first += len(lines)
+    return builder.build(path=path, invalid=reasons, invalid_count=skipped)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        if path.suffix == ".gz":
+            return cast(BinaryIO, io.BufferedReader(gzip.open(path, "rb")))
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(error.strerror or str(error), path=path) from None
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Whole lines, a few megabytes at a time."""
+    try:
+        first = True
+        while block := file.read(_BLOCK_BYTES):
+            block += file.readline()
+            if first:
+                block = block.removeprefix(_BOM)
+            first = False
+            yield block
+    except (OSError, EOFError) as error:
+        name = getattr(file, "name", None)
+        raise InputError(f"cannot be read: {error}", path=name) from None
+
+
+def _walk(
+    lines: list[bytes], first: int, path: Path | str, *, skip_invalid: bool
+) -> tuple[list[RunRecord], list[int], list[str]]:
+    """The good lines, their numbers, and what is wrong with the others."""
+    rows: list[RunRecord] = []
+    places: list[int] = []
+    bad: list[str] = []
+    for number, line in enumerate(lines, start=first):
+        if not line.strip():
+            continue
+        try:
+            line.decode("utf-8")
+            rows.append(parse_record(jsontext.decode(line)))
+            places.append(number)
+        except (InputError, UnicodeDecodeError) as error:
+            reason = (
+                error.reason
+                if isinstance(error, InputError)
+                else f"is not UTF-8 text (byte {error.start} of the line)"
+            )
+            field = getattr(error, "field", None)
+            placed = InputError(reason, path=path, line=number, field=field)
+            if not skip_invalid:
+                raise placed from None
+            bad.append(str(placed))
+    return rows, places, bad

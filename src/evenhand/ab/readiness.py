@@ -1,0 +1,226 @@
+"""Whether there are enough repeats to promote a decision, and how many more would settle an open gate."""
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from evenhand.ab.arms import METRIC_BY_NAME, ArmNames, ArmRuns
+from evenhand.ab.decision import GATE_METRICS, GateName
+from evenhand.ab.pairing import Pairs
+from evenhand.ab.significance import ALPHA, DeltaTest
+from evenhand.ab.table import Floats, Integers
+from evenhand.metrics.quantiles import normal_quantile
+
+MIN_REPEATS = 5
+"""Repeats per task and arm below which no decision should be promoted."""
+PREFERRED_REPEATS = 10
+"""Repeats per task and arm for suites of high variance."""
+HIGH_SPREAD = 0.3
+"""A pooled coefficient of variation of duration or tokens above this is high variance."""
+HIGH_DISAGREEMENT = 0.2
+"""So is a share of task-arm pairs above this whose repeats disagree about success."""
+POWER = 0.8
+MAX_MORE = 500
+"""More extra repeats than this are not planned: the difference is too small for the suite."""
+SHOWN = 100
+
+
+class Lack(Struct, frozen=True, kw_only=True):
+    """A task-arm pair with too few repeats."""
+
+    task_id: str
+    arm: str
+    repeats: int
+    """Repeats that count."""
+    missing: int
+    """How many are missing to the minimum."""
+
+
+class Outlook(Struct, frozen=True, kw_only=True):
+    """What the data can say about one gate, and what would settle it."""
+
+    gate: GateName
+    delta: str
+    """The paired delta that belongs to the gate."""
+    settled: bool
+    """Whether the Holm-corrected test finds a difference."""
+    minimum_detectable_effect: float | None
+    """The smallest mean delta that these pairs would show with 80% power; None below two pairs."""
+    more_repeats: int | None
+    """Further repeats (a run of each arm) that would settle the gate with 80% power, if the mean delta and the
+    spread within tasks stay as they are; None when none are needed, or no number up to 500 would do."""
+    more_by_task: dict[str, int]
+    """How those are best spread: where repeats differ most."""
+
+
+class Readiness(Struct, frozen=True, kw_only=True):
+    """Whether the decision can be promoted."""
+
+    ready: bool
+    """At least five repeats of every task in both arms."""
+    min_repeats: int
+    """What is required."""
+    recommended_repeats: int
+    """5, or 10 for suites of high variance."""
+    high_variance: bool
+    """By the stated rule: pooled coefficient of variation above 0.3, or repeats that disagree above 0.2."""
+    spread: dict[str, float | None]
+    """Pooled coefficient of variation of `duration_seconds` and `non_cache_tokens` among repeats."""
+    disagreement: float | None
+    """The share of task-arm pairs with two or more repeats that disagree about success."""
+    lacking_count: int
+    """Task-arm pairs with too few repeats."""
+    lacking: tuple[Lack, ...]
+    """The first of them."""
+    below_recommended: int
+    """Task-arm pairs below the recommended number."""
+    outlook: tuple[Outlook, ...]
+    """One entry per gate."""
+
+
+def readiness_of(
+    tasks: Sequence[str],
+    compared: Integers,
+    names: ArmNames,
+    runs: Mapping[str, ArmRuns],
+    pairs: Pairs,
+    tests: Mapping[str, DeltaTest],
+) -> Readiness:
+    """`compared` are the tasks (places in `tasks`) that either arm ran at all."""
+    sides = [(side, name) for side in ("treatment", "control") if (name := getattr(names, side)) is not None]
+    repeats = {name: np.bincount(runs[side].task, minlength=len(tasks))[compared] for side, name in sides}
+    lacking = sorted(
+        (int(compared[place]), name, int(counts[place]))
+        for name, counts in repeats.items()
+        for place in np.flatnonzero(counts < MIN_REPEATS)
+    )
+    spread = {metric: _pooled_spread(runs, metric) for metric in ("duration_seconds", "non_cache_tokens")}
+    disagreement = _disagreement(runs)
+    high = any(value is not None and value > HIGH_SPREAD for value in spread.values()) or (
+        disagreement is not None and disagreement > HIGH_DISAGREEMENT
+    )
+    recommended = PREFERRED_REPEATS if high else MIN_REPEATS
+    return Readiness(
+        ready=bool(len(compared)) and not lacking and len(sides) == 2,
+        min_repeats=MIN_REPEATS,
+        recommended_repeats=recommended,
+        high_variance=high,
+        spread=spread,
+        disagreement=disagreement,
+        lacking_count=len(lacking),
+        lacking=tuple(
+            Lack(task_id=tasks[task], arm=name, repeats=count, missing=MIN_REPEATS - count)
+            for task, name, count in lacking[:SHOWN]
+        ),
+        below_recommended=sum(int((counts < recommended).sum()) for counts in repeats.values()),
+        outlook=tuple(_outlook(gate, tasks, pairs, tests) for gate in GATE_METRICS),
+    )
+
+
+def _groups(runs: Mapping[str, ArmRuns]) -> Integers:
+    """A number per task-arm pair for every run of both arms."""
+    return np.concatenate([side.task * 2 + place for place, side in enumerate(runs.values())])
+
+
+def _pooled_spread(runs: Mapping[str, ArmRuns], metric: str) -> float | None:
+    """The root of the mean squared coefficient of variation over task-arm pairs with two or more repeats."""
+    values = np.concatenate([side.values[metric] for side in runs.values()])
+    known = ~np.isnan(values)
+    sizes, means, variances = _moments(values[known], _groups(runs)[known])
+    usable = (sizes >= 2) & (means > 0)
+    if not usable.any():
+        return None
+    return float(np.sqrt((variances[usable] / means[usable] ** 2).mean()))
+
+
+def _disagreement(runs: Mapping[str, ArmRuns]) -> float | None:
+    success = np.concatenate([side.values["success"] for side in runs.values()])
+    sizes, means, _ = _moments(success, _groups(runs))
+    usable = sizes >= 2
+    if not usable.any():
+        return None
+    return float(((means[usable] > 0) & (means[usable] < 1)).mean())
+
+
+def _moments(values: Floats, groups: Integers) -> tuple[Floats, Floats, Floats]:
+    """Size, mean and sample variance of each group."""
+    _, codes = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(codes).astype(np.float64)
+    means = np.bincount(codes, weights=values) / sizes
+    squares = np.bincount(codes, weights=(values - means[codes]) ** 2)
+    return sizes, means, squares / np.maximum(sizes - 1, 1)
+
+
+def _outlook(gate: GateName, tasks: Sequence[str], pairs: Pairs, tests: Mapping[str, DeltaTest]) -> Outlook:
+    delta = METRIC_BY_NAME[GATE_METRICS[gate]].delta
+    test = tests.get(delta)
+    column = pairs.deltas[delta]
+    known = ~np.isnan(column)
+    values, task = column[known], pairs.task[known]
+    settled = bool(test and test.proven)
+    plan = None if settled or len(values) < 2 else _plan(values, task)
+    return Outlook(
+        gate=gate,
+        delta=delta,
+        settled=settled,
+        minimum_detectable_effect=_detectable(values),
+        more_repeats=sum(plan.values()) if plan else None,
+        more_by_task={tasks[place]: count for place, count in plan.items()} if plan else {},
+    )
+
+
+def _needed_ratio(alpha: float) -> float:
+    """How many standard errors a mean must be from zero to be found with the stated power."""
+    return normal_quantile(1.0 - alpha / 2.0) + normal_quantile(POWER)
+
+
+def _detectable(values: Floats) -> float | None:
+    if len(values) < 2:
+        return None
+    return _needed_ratio(ALPHA) * float(values.std(ddof=1)) / math.sqrt(len(values))
+
+
+def _plan(values: Floats, task: Integers) -> dict[int, int] | None:
+    """Extra repeats by task until the mean delta would stand out; None when no number up to the cap does.
+
+    With a share w of the pairs, variance s² among its repeats and r repeats, a task adds w²s²/r to the squared
+    standard error. Each extra repeat goes where it takes away most.
+    """
+    places, codes = np.unique(task, return_inverse=True)
+    sizes, _, variances = _moments(values, codes)
+    mean = abs(float(values.mean()))
+    repeated = sizes >= 2
+    freedom = float((sizes - 1)[repeated].sum())
+    if freedom:
+        pooled = float(((sizes - 1) * variances)[repeated].sum()) / freedom
+    else:
+        # No task was repeated: the spread among tasks bounds the spread within one from above.
+        pooled = float(values.var(ddof=1))
+    variances = np.where(repeated, variances, pooled)
+    parts = (sizes / sizes.sum()) ** 2 * variances
+    # Holm asks the clearest of the three gates for a third of alpha: planning with that is enough for any of them.
+    target = (mean / _needed_ratio(ALPHA / len(GATE_METRICS))) ** 2
+    error = float((parts / sizes).sum())
+    if mean == 0.0 or error == 0.0:
+        return None
+    queue = [
+        (-float(part / (size * (size + 1))), int(place), float(part), float(size))
+        for place, part, size in zip(places, parts, sizes, strict=True)
+    ]
+    heapq.heapify(queue)
+    more: dict[int, int] = {}
+    for _ in range(MAX_MORE):
+        if error <= target:
+            break
+        gain, place, part, size = heapq.heappop(queue)
+        error += gain
+        more[place] = more.get(place, 0) + 1
+        size += 1
+        heapq.heappush(queue, (-part / (size * (size + 1)), place, part, size))
+    if error > target:
+        return None
+    # The spread allows a verdict already, but the corrected test has not reached one: one more repeat of each task.
+    return more or {int(place): 1 for place in places[:MAX_MORE]}

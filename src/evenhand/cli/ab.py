@@ -1,0 +1,109 @@
+"""`evenhand ab`: compare two arms from their run logs, or run both on a suite of tasks."""
+
+from pathlib import Path
+
+import click
+
+from evenhand.ab import AbReport, analyze, load_records
+from evenhand.cli.ab_text import print_report
+from evenhand.cli.output import format_option, print_json
+from evenhand.core.errors import InputError
+from evenhand.results.writing import write_text
+
+STRICT_STATUS = {"treatment": 0, "control": 1, "mixed": 2, "insufficient": 2}
+
+ANALYZE_EXAMPLES = """
+\b
+Examples:
+  evenhand ab analyze collected.jsonl
+  evenhand ab analyze collected.jsonl --treatment new_prompt --control old_prompt --html analysis.html
+  evenhand ab analyze collected.jsonl --strict && deploy
+
+\b
+Exit status: 0 analyzed, 2 bad input or insufficient data.
+With --strict: 0 prefer the treatment, 1 prefer the control, 2 mixed or insufficient.
+"""
+
+
+@click.group()
+def command() -> None:
+    """Compare two arms (agents, prompts, tools) run by run, and decide which to keep."""
+
+
+@command.command("analyze", epilog=ANALYZE_EXAMPLES)
+@click.argument("records", type=click.Path(path_type=Path))
+@click.option(
+    "--treatment", help="The arm on trial. Arms called with_… and without_… are found by themselves."
+)
+@click.option("--control", help="The arm to compare it with.")
+@click.option(
+    "--output-json", type=click.Path(path_type=Path), help="Default: analysis.json next to the records."
+)
+@click.option(
+    "--output-md", type=click.Path(path_type=Path), help="Default: analysis.md next to the records."
+)
+@click.option("--html", type=click.Path(path_type=Path), help="Also write a page with pictures to this file.")
+@click.option("--skip-invalid", is_flag=True, help="Leave out and count bad lines instead of stopping.")
+@click.option("--null-as-zero", is_flag=True, help="Read a missing amount as 0 instead of leaving it out.")
+@click.option(
+    "--require-significance", is_flag=True, help="A gate that no test proves makes the result mixed."
+)
+@click.option("--strict", is_flag=True, help="Make the exit status say the decision.")
+@click.option(
+    "--seed", default=0, type=click.IntRange(min=0), show_default=True, help="Seed of every resampling."
+)
+@format_option
+def analyze_command(
+    records: Path,
+    treatment: str | None,
+    control: str | None,
+    output_json: Path | None,
+    output_md: Path | None,
+    html: Path | None,
+    skip_invalid: bool,
+    null_as_zero: bool,
+    require_significance: bool,
+    strict: bool,
+    seed: int,
+    format_: str,
+) -> int:
+    """Decide between two arms from RECORDS, a JSON Lines file with one run per line."""
+    report = analyze(
+        load_records(records, skip_invalid=skip_invalid),
+        treatment,
+        control,
+        null_as_zero=null_as_zero,
+        require_significance=require_significance,
+        seed=seed,
+    )
+    written = write_report(
+        report,
+        json_file=output_json or records.parent / "analysis.json",
+        md_file=output_md or records.parent / "analysis.md",
+        html_file=html,
+    )
+    if format_ == "json":
+        print_json(report.to_dict())
+    else:
+        print_report(report, written)
+    return exit_status(report, strict=strict)
+
+
+def write_report(report: AbReport, *, json_file: Path, md_file: Path, html_file: Path | None) -> list[Path]:
+    """Write the report's files, each whole or not at all; returns which."""
+    texts = {json_file: report.to_json(), md_file: report.to_markdown()}
+    if html_file is not None:
+        texts[html_file] = report.to_html()
+    for path, text in texts.items():
+        try:
+            write_text(path, text)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror or error}", path=path) from None
+    return list(texts)
+
+
+def exit_status(report: AbReport, *, strict: bool) -> int:
+    """0, or 2 when there is nothing to decide on; under `strict` the decision itself."""
+    if strict:
+        return STRICT_STATUS[report.verdict]
+    return 2 if report.verdict == "insufficient" else 0

@@ -1,0 +1,63 @@
+"""The A/B report in a terminal: the verdict first, then why, then what to do next, then the tables."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from evenhand.ab.decision import Verdict
+from evenhand.ab.markdown import data_lines
+from evenhand.ab.narrative import next_steps, reasons, verdict_line
+from evenhand.ab.numbers import counted
+from evenhand.ab.report import AbReport
+from evenhand.ab.tables import TextTable, delta_table, summary_table
+from evenhand.cli.output import console, table
+from evenhand.core.terminal import printable
+
+_STYLES: dict[Verdict, str] = {
+    "treatment": "bold green",
+    "control": "bold red",
+    "mixed": "bold yellow",
+    "insufficient": "bold yellow",
+}
+
+
+def print_report(report: AbReport, written: Sequence[Path]) -> None:
+    """Print the report and where its files are."""
+    out = console()
+    out.print(Text(f"Decision: {printable(verdict_line(report))}", style=_STYLES[report.verdict]))
+    _lines(out, "Why", reasons(report))
+    _lines(out, "What to do next", next_steps(report))
+    if report.verdict != "insufficient":
+        _table(out, "", summary_table(report))
+        _table(
+            out,
+            f"Paired deltas, treatment − control ({counted(report.paired_runs, 'pair')})",
+            delta_table(report),
+        )
+    _lines(out, "Data", data_lines(report))
+    if written:
+        out.print()
+        out.print(Text("Written: " + ", ".join(printable(str(path)) for path in written), style="dim"))
+
+
+def _lines(out: Console, heading: str, lines: Sequence[str]) -> None:
+    if not lines:
+        return
+    out.print()
+    out.print(Text(heading, style="bold"))
+    for line in lines:
+        depth = 4 if line.startswith("  ") else 2
+        text = Text(printable(line.strip()))
+        # Long sentences fold under their own start on a terminal; in a file a line stays one line.
+        for folded in text.wrap(out, max(out.width - depth, 20)):
+            folded.pad_left(depth)
+            out.print(folded)
+
+
+def _table(out: Console, title: str, content: TextTable) -> None:
+    out.print()
+    if title:
+        out.print(Text(title, style="bold"))
+    out.print(table("", [printable(name) for name in content.columns], content.rows))

@@ -1,6 +1,6 @@
 """Spans: one timed operation of an application, and the shape of the trace they form."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
@@ -54,19 +54,20 @@ def instant(us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=us)
 
 
-def find_cycle(parents: Mapping[str, str | None], starts: Iterable[str]) -> str | None:
-    """A span of `starts` that is its own ancestor or hangs below a cycle; None when there is none.
+def cycle_members(parents: Mapping[str, str | None]) -> set[str]:
+    """The spans that are their own ancestors.
 
     `parents` maps a span to its parent; a parent that is not a key ends its chain.
     """
-    safe: set[str] = set()
-    for start in starts:
-        path: dict[str, None] = {}
+    found: set[str] = set()
+    done: set[str] = set()
+    for start in parents:
+        path: dict[str, int] = {}
         node: str | None = start
-        while node is not None and node in parents and node not in safe:
-            if node in path:
-                return node
-            path[node] = None
+        while node is not None and node in parents and node not in done and node not in path:
+            path[node] = len(path)
             node = parents[node]
-        safe.update(path)
-    return None
+        if node is not None and node in path:
+            found.update(list(path)[path[node] :])
+        done.update(path)
+    return found

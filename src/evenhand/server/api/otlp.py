@@ -1,0 +1,125 @@
+"""OTLP over HTTP: `OTEL_EXPORTER_OTLP_ENDPOINT` pointed at the server just works.
+
+Every answer, errors included, is in the request's own encoding, as OTLP asks. What an exporter may retry is 429 or 503
+with `Retry-After`; a full disk is 503 here, because exporters throw away what is refused with 507.
+"""
+
+import asyncio
+import logging
+import time
+
+from evenhand.core.errors import InputError, Refusal, StoreFull
+from evenhand.core.spans import SpanRecord
+from evenhand.server.answers import RETRY_AFTER, Answer, answer_for
+from evenhand.server.api.traces import span_project
+from evenhand.server.bodies import limit_for, read_body
+from evenhand.server.call import Call
+from evenhand.server.otlp import Rejected, to_record
+from evenhand.server.otlp_wire import JSON, PROTOBUF, read_json, read_protobuf, response_body, status_body
+from evenhand.server.routes import Route
+from evenhand.store.connection import Connection
+from evenhand.store.spans import ingest as store_spans
+
+LARGE = 256 * 1024
+"""Bodies from this size on are read away from the event loop."""
+NAMED = 5
+"""How many rejected spans a partial success explains."""
+INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE = 3, 5, 8, 13, 14
+_RPC_CODES = {
+    400: INVALID_ARGUMENT,
+    404: NOT_FOUND,
+    413: RESOURCE_EXHAUSTED,
+    415: INVALID_ARGUMENT,
+    429: RESOURCE_EXHAUSTED,
+}
+log = logging.getLogger("evenhand.server")
+
+
+async def export(call: Call) -> Answer:
+    """Store what can be stored, and say how many spans could not."""
+    try:
+        return await _export(call)
+    except Exception as error:
+        return _refused(call.media_type, error)
+
+
+async def _export(call: Call) -> Answer:
+    limits = call.service.config.limits
+    body = await read_body(
+        call.receive, call.headers, limit_for(call.route, limits), limits.body_seconds, call.service.budget
+    )
+    received_us = time.time_ns() // 1000
+    if len(body) > LARGE:
+        records, reasons = await asyncio.to_thread(_records, call.media_type, body, received_us)
+    else:
+        records, reasons = _records(call.media_type, body, received_us)
+    if reasons and not records:
+        raise InputError(_explain(reasons))
+    if records:
+        reasons += await _store(call, records)
+    return Answer(
+        200,
+        response_body(call.media_type, len(reasons), _explain(reasons)),
+        content_type=call.media_type.encode(),
+    )
+
+
+def _records(media_type: str, body: bytes, received_us: int) -> tuple[list[SpanRecord], list[str]]:
+    """The spans that can be stored, and why the others cannot."""
+    records: list[SpanRecord] = []
+    reasons: list[str] = []
+    for wire in read_json(body) if media_type == JSON else read_protobuf(body):
+        try:
+            records.append(to_record(wire, received_us))
+        except Rejected as error:
+            reasons.append(str(error))
+    return records, reasons
+
+
+async def _store(call: Call, records: list[SpanRecord]) -> list[str]:
+    project_id = span_project(call, None)
+
+    def work(connection: Connection) -> list[str]:
+        call.open_project(connection, project_id)
+        result = store_spans(connection, project_id, records, resend=True)
+        return [f"span '{fault.span.id}': {fault.code}: {fault.reason}" for fault in result.faults]
+
+    return await call.service.database.write(work)
+
+
+def _explain(reasons: list[str]) -> str:
+    more = f"; and {len(reasons) - NAMED} more" if len(reasons) > NAMED else ""
+    return "; ".join(reasons[:NAMED]) + more
+
+
+def _refused(media_type: str, error: Exception) -> Answer:
+    known = answer_for(error)
+    if known is None:
+        log.exception("an OTLP request failed")
+    status = 503 if isinstance(error, StoreFull) else 500 if known is None else known.status
+    headers = [] if known is None else [pair for pair in known.headers if pair[0] == b"retry-after"]
+    if status == 503 and not headers:
+        headers = [(b"retry-after", str(RETRY_AFTER["UNAVAILABLE"]).encode())]
+    message = (
+        str(error) if isinstance(error, InputError | Refusal) else "the server cannot store spans just now"
+    )
+    code = _RPC_CODES.get(status, UNAVAILABLE if status == 503 else INTERNAL)
+    return Answer(
+        status, status_body(media_type, code, message), content_type=media_type.encode(), headers=headers
+    )
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/traces",
+        handler=export,
+        role="write",
+        streams=True,
+        media_types=(PROTOBUF, JSON),
+        body_limit="otlp",
+        errors=("NOT_FOUND",),
+        summary="Store spans sent by an OpenTelemetry exporter (OTLP/HTTP, protobuf or JSON)",
+        tag="Traces",
+    ),
+)

@@ -1,0 +1,95 @@
+"""The review queue."""
+
+from evenhand.core.errors import Refusal
+from evenhand.core.objects.annotations import Queued, QueuedSince, QueueItem, QueueStatus
+from evenhand.server.answers import Answer, Page, json_answer
+from evenhand.server.api.traces import OneTraceQuery
+from evenhand.server.call import Call
+from evenhand.server.paging import Paging, make_cursor
+from evenhand.server.routes import Route
+from evenhand.store import traces as store
+from evenhand.store.connection import Connection
+
+LISTING = "queue"
+_STATUSES: dict[str, QueueStatus] = {"pending": "pending", "annotated": "annotated"}
+
+
+class QueueQuery(Paging, frozen=True, kw_only=True):
+    """Which part of the queue."""
+
+    project_id: str | None = None
+    """The project; required."""
+    status: str | None = None
+    """`pending` or `annotated`; absent for both."""
+
+
+async def add(call: Call, query: OneTraceQuery) -> Answer:
+    trace_id = call.params["trace_id"]
+    return await call.write(
+        lambda connection: store.queue_trace(
+            connection, trace_id, scope=call.scope, project_id=query.project_id
+        )
+    )
+
+
+async def remove(call: Call, query: OneTraceQuery) -> Answer:
+    trace_id = call.params["trace_id"]
+
+    def work(connection: Connection) -> Queued:
+        store.unqueue_trace(connection, trace_id, scope=call.scope, project_id=query.project_id)
+        return Queued(trace_id=trace_id, queued=False)
+
+    return await call.write(work)
+
+
+async def list_all(call: Call, query: QueueQuery) -> Answer:
+    project_id = call.listed_project(query.project_id)
+    if query.status is not None and query.status not in _STATUSES:
+        raise Refusal("INVALID_QUEUE_STATUS", "'status' can be pending or annotated.", {"field": "status"})
+    status = None if query.status is None else _STATUSES[query.status]
+    limit, after = query.checked_limit(), query.after(LISTING, 2)
+    place = ("", "") if after is None else (after[0], after[1])
+    rows = await call.read(
+        lambda connection: store.list_queue(
+            connection, project_id=project_id, status=status, after=place, limit=limit + 1
+        )
+    )
+    items = [item for _, item in rows[:limit]]
+    cursor = make_cursor(LISTING, rows[limit - 1][0]) if len(rows) > limit else None
+    return json_answer(Page(items=items, next_cursor=cursor, limit=limit))
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/traces/{trace_id}/queue",
+        handler=add,
+        role="write",
+        query=OneTraceQuery,
+        response=QueuedSince,
+        errors=("NOT_FOUND",),
+        summary="Put a trace into the review queue",
+        tag="Queue",
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/traces/{trace_id}/queue",
+        handler=remove,
+        role="write",
+        query=OneTraceQuery,
+        response=Queued,
+        errors=("NOT_FOUND",),
+        summary="Take a trace out of the review queue",
+        tag="Queue",
+    ),
+    Route(
+        method="GET",
+        path="/v1/queue",
+        handler=list_all,
+        query=QueueQuery,
+        response=Page[QueueItem],
+        errors=("PROJECT_REQUIRED", "INVALID_QUEUE_STATUS", "NOT_FOUND"),
+        summary="List the review queue, oldest first",
+        tag="Queue",
+    ),
+)

@@ -1,0 +1,235 @@
+"""Traces: native ingest, reading, listing, deleting."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from evenhand.core.errors import InputError, Refusal
+from evenhand.core.objects.datasets import Deleted
+from evenhand.core.objects.traces import Trace, TraceRow
+from evenhand.core.spans import microseconds
+from evenhand.core.timestamps import parse_instant
+from evenhand.server.answers import Answer, Page, json_answer
+from evenhand.server.call import Call
+from evenhand.server.fields import Name
+from evenhand.server.paging import Paging, make_cursor
+from evenhand.server.routes import Route
+from evenhand.server.span_input import MAX_SPANS, SpanInput, checked_records, malformed_batch
+from evenhand.store import traces as store
+from evenhand.store.connection import Connection
+from evenhand.store.projects import DEFAULT
+from evenhand.store.spans import ingest as store_spans
+
+LISTING = "traces"
+PROJECT_HEADER = b"x-project-id"
+
+
+class IngestRequest(Struct, frozen=True, kw_only=True):
+    """A batch of spans."""
+
+    spans: list[SpanInput]
+    """1 to 10,000 spans, of one trace or of several; all are stored or none."""
+    project_id: Name | None = None
+    """Where they belong; otherwise the header X-Project-Id, the token's project, or `default` decides."""
+
+
+class Ingested(Struct, frozen=True, kw_only=True):
+    """The batch is stored."""
+
+    accepted: int
+    """How many spans."""
+    trace_ids: list[str]
+    """The traces that they belong to, in the order they came."""
+
+
+class OneTraceQuery(Struct, frozen=True, kw_only=True):
+    """What tells traces of the same id apart."""
+
+    project_id: str | None = None
+    """The project; needed only where a token for all projects meets an id twice."""
+
+
+class TraceQuery(Paging, frozen=True, kw_only=True):
+    """What a list of traces can be narrowed to."""
+
+    project_id: str | None = None
+    """The project; required."""
+    created_after: str | None = field(default=None, name="after")
+    """Created after this instant (ISO 8601)."""
+    created_before: str | None = field(default=None, name="before")
+    """Created before this instant (ISO 8601)."""
+    has_error: bool | None = None
+    """Whether a span failed."""
+    in_queue: bool | None = None
+    """Whether the trace is in the review queue."""
+    name: str | None = None
+    """The root span's name."""
+    model: str | None = None
+    """A model that some span names."""
+    min_duration_ms: Annotated[float, Meta(ge=0, le=1e15)] | None = None
+    """The root span took at least this long."""
+    metadata: dict[str, str] = {}
+    """`metadata.<key>=<value>`: an entry of the root span's metadata."""
+
+
+def span_project(call: Call, given: str | None) -> str:
+    """Where spans go: what the request names, else the token's project, else `default`."""
+    named = given or _header_project(call)
+    return named or call.scope or DEFAULT
+
+
+def _header_project(call: Call) -> str | None:
+    header = call.headers.get(PROJECT_HEADER)
+    if header is None:
+        return None
+    try:
+        name = header.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refusal("INVALID_REQUEST", "The header X-Project-Id is not valid UTF-8.") from None
+    if not 1 <= len(name) <= 500:
+        raise Refusal("INVALID_REQUEST", "The header X-Project-Id has 1 to 500 characters.")
+    return name
+
+
+async def ingest(call: Call, body: IngestRequest) -> Answer:
+    if not 1 <= len(body.spans) <= MAX_SPANS:
+        raise Refusal(
+            "INVALID_REQUEST",
+            f"'spans' must hold 1 to {MAX_SPANS} spans.",
+            {"field": "spans", "limit": MAX_SPANS},
+        )
+    records = checked_records(body.spans)
+    project_id = span_project(call, body.project_id)
+    answer = Ingested(accepted=len(records), trace_ids=list(dict.fromkeys(span.trace_id for span in records)))
+
+    def work(connection: Connection) -> Ingested:
+        call.open_project(connection, project_id)
+        store_spans(connection, project_id, records, resend=False)
+        return answer
+
+    return await call.write(work)
+
+
+async def get(call: Call, query: OneTraceQuery) -> Answer:
+    trace_id = call.params["trace_id"]
+    return json_answer(
+        await call.read(
+            lambda connection: store.get_trace(
+                connection, trace_id, scope=call.scope, project_id=query.project_id
+            )
+        )
+    )
+
+
+async def list_all(call: Call, query: TraceQuery) -> Answer:
+    project_id = call.listed_project(query.project_id)
+    limit, after = query.checked_limit(), query.after(LISTING)
+    narrow = store.TraceFilter(
+        after=_first_key_after("after", query.created_after),
+        before=_first_key("before", query.created_before),
+        has_error=query.has_error,
+        in_queue=query.in_queue,
+        name=query.name,
+        model=query.model,
+        min_duration_ms=query.min_duration_ms,
+        metadata=tuple(query.metadata.items()),
+    )
+    rows = await call.read(
+        lambda connection: store.list_traces(
+            connection,
+            project_id=project_id,
+            narrow=narrow,
+            before=after[0] if after else None,
+            limit=limit + 1,
+        )
+    )
+    items = [row for _, row in rows[:limit]]
+    cursor = make_cursor(LISTING, [rows[limit - 1][0]]) if len(rows) > limit else None
+    return json_answer(Page(items=items, next_cursor=cursor, limit=limit))
+
+
+def _first_key(name: str, text: str | None) -> str | None:
+    """The least key of a trace created at the instant or later."""
+    if text is None:
+        return None
+    try:
+        # Rounded up: a trace's own instant has no parts of a millisecond.
+        return store.key_from(-(-microseconds(parse_instant(text)) // 1000))
+    except InputError as error:
+        raise Refusal("INVALID_REQUEST", f"'{name}': {error.reason}", {"field": name}) from None
+
+
+def _first_key_after(name: str, text: str | None) -> str | None:
+    """The least key of a trace created later than the instant."""
+    if text is None:
+        return None
+    try:
+        return store.key_from(microseconds(parse_instant(text)) // 1000 + 1)
+    except InputError as error:
+        raise Refusal("INVALID_REQUEST", f"'{name}': {error.reason}", {"field": name}) from None
+
+
+async def delete(call: Call, query: OneTraceQuery) -> Answer:
+    trace_id = call.params["trace_id"]
+
+    def work(connection: Connection) -> Deleted:
+        store.delete_trace(connection, trace_id, scope=call.scope, project_id=query.project_id)
+        return Deleted(deleted=True, id=trace_id)
+
+    return await call.write(work)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/traces/ingest",
+        handler=ingest,
+        role="write",
+        request=IngestRequest,
+        malformed=malformed_batch,
+        response=Ingested,
+        status=201,
+        errors=(
+            "NOT_FOUND",
+            "INVALID_SPAN",
+            "INVALID_SPAN_PARENT",
+            "CIRCULAR_SPAN_REFERENCE",
+            "DUPLICATE_SPAN",
+            "INVALID_SCORE_VALUE",
+            "INVALID_SCORER_CONFIG",
+        ),
+        summary="Store a batch of spans, all or none",
+        tag="Traces",
+    ),
+    Route(
+        method="GET",
+        path="/v1/traces",
+        handler=list_all,
+        query=TraceQuery,
+        response=Page[TraceRow],
+        errors=("PROJECT_REQUIRED", "NOT_FOUND"),
+        summary="List a project's traces, newest first",
+        tag="Traces",
+    ),
+    Route(
+        method="GET",
+        path="/v1/traces/{trace_id}",
+        handler=get,
+        query=OneTraceQuery,
+        response=Trace,
+        errors=("NOT_FOUND",),
+        summary="Read a trace with its spans",
+        tag="Traces",
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/traces/{trace_id}",
+        handler=delete,
+        role="write",
+        query=OneTraceQuery,
+        response=Deleted,
+        errors=("NOT_FOUND",),
+        summary="Delete a trace and its spans; annotations stay",
+        tag="Traces",
+    ),
+)

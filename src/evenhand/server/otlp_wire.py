@@ -1,0 +1,342 @@
+"""OTLP trace requests off the wire: protobuf and JSON both end in `WireSpan`.
+
+The two encodings differ in three ways that matter: JSON writes ids in hexadecimal (protobuf in bytes), 64-bit
+integers as strings or numbers, and bytes in base64. NaN and infinite doubles become the strings "NaN", "Infinity"
+and "-Infinity", because JSON cannot carry them and a span must not be lost over an attribute.
+"""
+
+import base64
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from google.protobuf.message import DecodeError
+from msgspec import Struct, field
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from evenhand.core import jsontext
+from evenhand.core.errors import InputError
+
+STATUS_ERROR = 2
+NO_TIME = -1
+"""A time that could not be read: the span is rejected, the others are not."""
+KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
+
+
+class WireEvent(Struct, kw_only=True, gc=False):
+    """Something that happened during a span."""
+
+    name: str
+    time_ns: int
+    attributes: dict[str, Any]
+
+
+class WireSpan(Struct, kw_only=True, gc=False):
+    """A span as the exporter meant it, whatever the encoding was."""
+
+    trace_id: str
+    """Hexadecimal, possibly invalid."""
+    span_id: str
+    """Hexadecimal, possibly invalid."""
+    parent_span_id: str
+    """Hexadecimal, empty for a root."""
+    name: str
+    kind: int
+    start_ns: int
+    end_ns: int
+    attributes: dict[str, Any]
+    events: list[WireEvent]
+    status_code: int
+    status_message: str
+    resource: dict[str, Any]
+    """Attributes of what sent the span: `service.name` and so on."""
+    scope: str
+    """The instrumentation library."""
+
+
+def plain_double(value: float) -> float | str:
+    """The number itself, or the name of what JSON cannot carry."""
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def read_protobuf(body: bytes) -> list[WireSpan]:
+    """The spans of an `ExportTraceServiceRequest`; `InputError` when the bytes are none."""
+    request = ExportTraceServiceRequest()
+    try:
+        request.ParseFromString(body)
+    except DecodeError:
+        raise InputError("the body is not an OTLP ExportTraceServiceRequest in protobuf") from None
+    spans: list[WireSpan] = []
+    for group in request.resource_spans:
+        resource = _proto_attributes(group.resource.attributes)
+        for scoped in group.scope_spans:
+            scope = scoped.scope.name
+            spans.extend(_proto_span(span, resource, scope) for span in scoped.spans)
+    return spans
+
+
+def _proto_span(span: Span, resource: dict[str, Any], scope: str) -> WireSpan:
+    return WireSpan(
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent_span_id=span.parent_span_id.hex(),
+        name=span.name,
+        kind=span.kind,
+        start_ns=span.start_time_unix_nano,
+        end_ns=span.end_time_unix_nano,
+        attributes=_proto_attributes(span.attributes),
+        events=[
+            WireEvent(
+                name=event.name, time_ns=event.time_unix_nano, attributes=_proto_attributes(event.attributes)
+            )
+            for event in span.events
+        ],
+        status_code=span.status.code,
+        status_message=span.status.message,
+        resource=resource,
+        scope=scope,
+    )
+
+
+def _proto_attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
+    return {pair.key: _proto_value(pair.value) for pair in pairs}
+
+
+def _proto_value(value: AnyValue) -> Any:
+    match value.WhichOneof("value"):
+        case "string_value":
+            return value.string_value
+        case "int_value":
+            return value.int_value
+        case "bool_value":
+            return value.bool_value
+        case "double_value":
+            return plain_double(value.double_value)
+        case "array_value":
+            return [_proto_value(item) for item in value.array_value.values]
+        case "kvlist_value":
+            return _proto_attributes(value.kvlist_value.values)
+        case "bytes_value":
+            return base64.b64encode(value.bytes_value).decode("ascii")
+        case _:
+            return None
+
+
+class _JsonValue(Struct, rename="camel"):
+    string_value: str | None = None
+    bool_value: bool | None = None
+    int_value: int | str | None = None
+    double_value: float | str | None = None
+    array_value: "_JsonArray | None" = None
+    kvlist_value: "_JsonMap | None" = None
+    bytes_value: str | None = None
+
+
+class _JsonArray(Struct):
+    values: list[_JsonValue] = []
+
+
+class _JsonPair(Struct):
+    key: str = ""
+    value: _JsonValue | None = None
+
+
+class _JsonMap(Struct):
+    values: list[_JsonPair] = []
+
+
+class _JsonEvent(Struct, rename="camel"):
+    name: str = ""
+    time_unix_nano: int | str = 0
+    attributes: list[_JsonPair] = []
+
+
+class _JsonStatus(Struct):
+    code: int | str = 0
+    message: str = ""
+
+
+class _JsonSpan(Struct, rename="camel"):
+    trace_id: str = ""
+    span_id: str = ""
+    parent_span_id: str = ""
+    name: str = ""
+    kind: int | str = 0
+    start_time_unix_nano: int | str = 0
+    end_time_unix_nano: int | str = 0
+    attributes: list[_JsonPair] = []
+    events: list[_JsonEvent] = []
+    status: _JsonStatus = field(default_factory=_JsonStatus)
+
+
+class _JsonScope(Struct):
+    name: str = ""
+
+
+class _JsonScopeSpans(Struct):
+    scope: _JsonScope = field(default_factory=_JsonScope)
+    spans: list[_JsonSpan] = []
+
+
+class _JsonResource(Struct):
+    attributes: list[_JsonPair] = []
+
+
+class _JsonResourceSpans(Struct, rename="camel"):
+    resource: _JsonResource = field(default_factory=_JsonResource)
+    scope_spans: list[_JsonScopeSpans] = []
+
+
+class _JsonRequest(Struct, rename="camel"):
+    resource_spans: list[_JsonResourceSpans] = []
+
+
+def read_json(body: bytes) -> list[WireSpan]:
+    """The spans of an `ExportTraceServiceRequest` in OTLP's JSON; `InputError` when the text is none."""
+    request = jsontext.decode(body, type=_JsonRequest)
+    return list(_json_spans(request))
+
+
+def _json_spans(request: _JsonRequest) -> Iterator[WireSpan]:
+    for group in request.resource_spans:
+        resource = _json_attributes(group.resource.attributes)
+        for scoped in group.scope_spans:
+            for span in scoped.spans:
+                yield _json_span(span, resource, scoped.scope.name)
+
+
+def _json_span(span: _JsonSpan, resource: dict[str, Any], scope: str) -> WireSpan:
+    return WireSpan(
+        trace_id=span.trace_id.lower(),
+        span_id=span.span_id.lower(),
+        parent_span_id=span.parent_span_id.lower(),
+        name=span.name,
+        kind=span.kind if isinstance(span.kind, int) else _named_kind(span.kind),
+        start_ns=_unsigned(span.start_time_unix_nano),
+        end_ns=_unsigned(span.end_time_unix_nano),
+        attributes=_json_attributes(span.attributes),
+        events=[
+            WireEvent(
+                name=event.name,
+                time_ns=_unsigned(event.time_unix_nano),
+                attributes=_json_attributes(event.attributes),
+            )
+            for event in span.events
+        ],
+        status_code=_status_code(span.status.code),
+        status_message=span.status.message,
+        resource=resource,
+        scope=scope,
+    )
+
+
+def _named_kind(name: str) -> int:
+    # OTLP's JSON wants numbers, but protobuf's own JSON mapping writes names, and some exporters use it.
+    short = name.removeprefix("SPAN_KIND_").lower()
+    return KINDS.index(short) if short in KINDS else 0
+
+
+def _status_code(code: int | str) -> int:
+    if isinstance(code, int):
+        return code
+    return STATUS_ERROR if code == "STATUS_CODE_ERROR" else 0
+
+
+def _unsigned(value: int | str) -> int:
+    number = _integer(value)
+    return number if number is not None and 0 <= number < 1 << 64 else NO_TIME
+
+
+def _integer(value: int | str) -> int | None:
+    if isinstance(value, int):
+        return value
+    if len(value) > 20:
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        return None
+
+
+def _json_attributes(pairs: Iterable[_JsonPair]) -> dict[str, Any]:
+    return {pair.key: None if pair.value is None else _json_value(pair.value) for pair in pairs}
+
+
+def _json_value(value: _JsonValue) -> Any:
+    if value.string_value is not None:
+        return value.string_value
+    if value.int_value is not None:
+        number = _integer(value.int_value)
+        return value.int_value if number is None else number
+    if value.double_value is not None:
+        return _json_double(value.double_value)
+    if value.bool_value is not None:
+        return value.bool_value
+    if value.array_value is not None:
+        return [_json_value(item) for item in value.array_value.values]
+    if value.kvlist_value is not None:
+        return _json_attributes(value.kvlist_value.values)
+    return value.bytes_value
+
+
+def _json_double(value: float | str) -> float | str:
+    if isinstance(value, str):
+        try:
+            return plain_double(float(value))
+        except ValueError:
+            return value
+    return value
+
+
+def response_body(content_type: str, rejected: int = 0, message: str = "") -> bytes:
+    """An `ExportTraceServiceResponse`, with a partial success when spans were rejected."""
+    if content_type == JSON:
+        if not rejected:
+            return b"{}"
+        return msgspec.json.encode(
+            {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": message}}
+        )
+    if not rejected:
+        return b""
+    partial = _varint_field(1, rejected) + _text_field(2, message)
+    return _bytes_field(1, partial)
+
+
+def status_body(content_type: str, code: int, message: str) -> bytes:
+    """A `google.rpc.Status`, the body of every OTLP error."""
+    if content_type == JSON:
+        return msgspec.json.encode({"code": code, "message": message})
+    return _varint_field(1, code) + _text_field(2, message)
+
+
+JSON = "application/json"
+PROTOBUF = "application/x-protobuf"
+
+
+# Two small messages do not need generated classes (google.rpc.Status lives in another package).
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _varint_field(tag: int, number: int) -> bytes:
+    return _varint(tag << 3) + _varint(number)
+
+
+def _bytes_field(tag: int, value: bytes) -> bytes:
+    return _varint(tag << 3 | 2) + _varint(len(value)) + value
+
+
+def _text_field(tag: int, text: str) -> bytes:
+    return _bytes_field(tag, text.encode("utf-8"))

@@ -1,0 +1,235 @@
+"""Spans of the native ingest: typed while they are decoded, then checked; every bad span is named.
+
+The whole batch is decoded at once into types. Only when that fails is it looked at again span by span, to say which
+spans are wrong and why.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from evenhand.core import jsontext
+from evenhand.core.errors import InputError, Refusal
+from evenhand.core.spans import SpanRecord, microseconds
+from evenhand.core.timestamps import parse_instant
+
+MAX_SPANS = 10_000
+MAX_ID = 200
+MAX_NAME = 1_000
+MAX_INTEGER = (1 << 63) - 1
+MAX_NAMED = 100
+"""How many bad spans an answer names."""
+_EMPTY = Raw()
+
+
+class ErrorInput(Struct, frozen=True, kw_only=True):
+    """Why an operation failed."""
+
+    message: str
+    """What happened."""
+    type: str | None = None
+    """The kind of exception."""
+    stack: str | None = None
+    """Where it happened."""
+
+
+class SpanInput(Struct, frozen=True, kw_only=True):
+    """A span as a client sends it."""
+
+    id: str
+    """Unique within its trace."""
+    trace_id: str
+    """The trace it belongs to."""
+    name: str
+    """What the operation is called."""
+    start_time: str
+    """ISO 8601."""
+    parent_span_id: str | None = None
+    """The span that caused it; absent for the root. It may arrive later."""
+    end_time: str | None = None
+    """ISO 8601."""
+    duration_ms: float | None = None
+    """Worked out from the times where both are given."""
+    input: Raw = _EMPTY
+    """Any JSON."""
+    output: Raw = _EMPTY
+    """Any JSON."""
+    tokens_input: int | None = None
+    """Tokens that the model read."""
+    tokens_output: int | None = None
+    """Tokens that the model wrote."""
+    model: str | None = None
+    """The model that was asked for."""
+    metadata: Raw = _EMPTY
+    """A flat object: strings, numbers, booleans and nulls."""
+    error: ErrorInput | None = None
+    """Why it failed."""
+
+
+class SpanFault(Exception):
+    """Why one span is refused."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        self.field = field
+        self.reason = reason
+        super().__init__(f"field '{field}': {reason}")
+
+
+_METADATA: msgspec.json.Decoder[dict[str, str | int | float | bool | None] | None] = msgspec.json.Decoder(
+    dict[str, str | int | float | bool | None] | None
+)
+_ENCODER = msgspec.json.Encoder()
+_AT = re.compile(r"field `(\w+)`|at `\$\.(\w+)")
+
+
+def checked_records(spans: Sequence[SpanInput]) -> list[SpanRecord]:
+    """What will be stored; `INVALID_SPAN` naming every bad span when there is one."""
+    records: list[SpanRecord] = []
+    faults: list[dict[str, Any]] = []
+    for index, span in enumerate(spans):
+        try:
+            records.append(record_of(span))
+        except SpanFault as fault:
+            faults.append(_named(index, span.id, fault))
+    if faults:
+        raise invalid_spans(faults)
+    return records
+
+
+def invalid_spans(faults: Sequence[dict[str, Any]]) -> Refusal:
+    first = faults[0]
+    more = f" ({len(faults)} spans are bad)" if len(faults) > 1 else ""
+    place = f"span '{first['id']}'" if first["id"] is not None else f"span number {first['index']}"
+    message = f"{place}: field '{first['field']}': {first['reason']}{more}"
+    return Refusal("INVALID_SPAN", message, {**first, "spans": list(faults[:MAX_NAMED])})
+
+
+def _named(index: int, span_id: str | None, fault: SpanFault) -> dict[str, Any]:
+    shown = None if span_id is None else span_id[:MAX_ID]
+    return {"index": index, "id": shown, "field": fault.field, "reason": fault.reason}
+
+
+def malformed_batch(body: bytes, error: Exception) -> Exception:
+    """Why the batch could not be decoded: `INVALID_SPAN` where spans are to blame, otherwise `error`."""
+    try:
+        spans = jsontext.decode(body, type=_Loose).spans
+    except InputError:
+        return error
+    faults: list[dict[str, Any]] = []
+    for index, text in enumerate(spans):
+        try:
+            record_of(_typed(bytes(text)))
+        except SpanFault as fault:
+            faults.append(_named(index, _id_of(bytes(text)), fault))
+    return invalid_spans(faults) if faults else error
+
+
+class _Loose(Struct):
+    spans: list[Raw]
+
+
+class _OnlyId(Struct):
+    id: str
+
+
+def _id_of(text: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(text, type=_OnlyId).id
+    except msgspec.DecodeError:
+        return None
+
+
+def _typed(text: bytes) -> SpanInput:
+    try:
+        return msgspec.json.decode(text, type=SpanInput)
+    except msgspec.DecodeError as error:
+        message = str(error)
+        found = _AT.search(message)
+        field = (found.group(1) or found.group(2)) if found else "span"
+        missing = message.startswith("Object missing required field")
+        raise SpanFault(field, "it is required" if missing else message.split(" - at ")[0]) from None
+
+
+def record_of(span: SpanInput) -> SpanRecord:
+    """The span, checked; `SpanFault` says what is wrong with it."""
+    _check_id("id", span.id)
+    _check_id("trace_id", span.trace_id)
+    if span.parent_span_id is not None:
+        _check_id("parent_span_id", span.parent_span_id)
+    _check_text("name", span.name)
+    if span.model is not None:
+        _check_text("model", span.model)
+    start = _instant("start_time", span.start_time)
+    end = None if span.end_time is None else _instant("end_time", span.end_time)
+    if end is not None and end < start:
+        raise SpanFault("end_time", "it is before start_time")
+    return SpanRecord(
+        id=span.id,
+        trace_id=span.trace_id,
+        name=span.name,
+        start_us=start,
+        parent_span_id=span.parent_span_id,
+        end_us=end,
+        duration_ms=_duration(span, start, end),
+        input=_json(span.input),
+        output=_json(span.output),
+        tokens_input=_count("tokens_input", span.tokens_input),
+        tokens_output=_count("tokens_output", span.tokens_output),
+        model=span.model,
+        metadata=_flat(span.metadata),
+        error=None if span.error is None else _ENCODER.encode(span.error).decode(),
+    )
+
+
+def _check_id(field: str, value: str) -> None:
+    if not value or len(value) > MAX_ID or "\x00" in value:
+        raise SpanFault(field, f"it must have 1 to {MAX_ID} characters, none of them NUL")
+
+
+def _check_text(field: str, value: str) -> None:
+    if not value.strip() or len(value) > MAX_NAME or "\x00" in value:
+        raise SpanFault(field, f"it must have 1 to {MAX_NAME} characters, none of them NUL")
+
+
+def _instant(field: str, text: str) -> int:
+    try:
+        return microseconds(parse_instant(text))
+    except InputError as error:
+        raise SpanFault(field, error.reason) from None
+
+
+def _duration(span: SpanInput, start: int, end: int | None) -> float | None:
+    if end is not None:
+        return (end - start) / 1000
+    given = span.duration_ms
+    if given is not None and not (math.isfinite(given) and given >= 0):
+        raise SpanFault("duration_ms", "it must not be negative")
+    return given
+
+
+def _count(field: str, value: int | None) -> int | None:
+    if value is not None and not 0 <= value <= MAX_INTEGER:
+        raise SpanFault(field, "it must be a whole number from 0 to 2^63 - 1")
+    return value
+
+
+def _json(value: Raw) -> str | None:
+    text = bytes(value)
+    return None if text in (b"", b"null") else text.decode("utf-8")
+
+
+def _flat(value: Raw) -> str:
+    text = bytes(value)
+    if text in (b"", b"null", b"{}"):
+        return "{}"
+    try:
+        _METADATA.decode(text)
+    except msgspec.DecodeError as error:
+        found = re.search(r"`\$\[\.\.\.\]", str(error))
+        reason = "its values must be strings, numbers, booleans or null" if found else str(error)
+        raise SpanFault("metadata", reason) from None
+    return text.decode("utf-8")

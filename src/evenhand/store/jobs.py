@@ -1,0 +1,229 @@
+"""Jobs: claimed with a lease, ended only by whoever holds it."""
+
+import time
+from collections.abc import Iterable
+
+from msgspec import Raw, Struct
+
+from evenhand.core.ids import new_id
+from evenhand.core.objects.jobs import Job, JobStatus
+from evenhand.core.timestamps import format_instant, now
+from evenhand.store.connection import Connection, Row
+from evenhand.store.projects import Scope, not_found
+
+_COLUMNS = (
+    "id, status, target_id, target_type, scorer_name, config, rule_id, attempts, error, message, reply, score_id, "
+    "created_at, updated_at, project_id"
+)
+_INSERT = """INSERT INTO jobs (id, project_id, target_type, target_id, trace_key, scorer_name, config, rule_id, status,
+    attempts, open_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?)"""
+
+
+class NewJob(Struct, frozen=True, kw_only=True):
+    """A score to be worked out."""
+
+    project_id: str
+    """Where the target belongs."""
+    target_type: str
+    """`run` or `span`."""
+    target_id: str
+    """The run or span."""
+    trace_key: str | None = None
+    """The span's trace; a span's id alone may be ambiguous."""
+    scorer_name: str
+    """The scorer."""
+    config: str
+    """JSON text of its parameters."""
+    rule_id: str | None = None
+    """The online rule that asks."""
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """A job that this process may work on until its lease runs out."""
+
+    job_id: str
+    """The job."""
+    lease: str
+    """Proves the claim."""
+    project_id: str
+    """Where the target belongs."""
+    target_type: str
+    """`run` or `span`."""
+    target_id: str
+    """The run or span."""
+    trace_key: str | None
+    """The span's trace."""
+    scorer_name: str
+    """The scorer."""
+    config: str
+    """JSON text of its parameters."""
+    attempts: int
+    """This one included."""
+
+
+def milliseconds() -> int:
+    """The clock of leases."""
+    return time.time_ns() // 1_000_000
+
+
+def add_jobs(connection: Connection, jobs: Iterable[NewJob]) -> list[str]:
+    """Their ids. They are durable together with whatever else the transaction holds."""
+    stamp, open_at = format_instant(now()), milliseconds()
+    rows = [
+        (
+            new_id(), job.project_id, job.target_type, job.target_id, job.trace_key, job.scorer_name, job.config,
+            job.rule_id, open_at, stamp, stamp,
+        )
+        for job in jobs
+    ]  # fmt: skip
+    if rows:
+        connection.run_many(_INSERT, rows)
+    return [row[0] for row in rows]
+
+
+def claim_jobs(connection: Connection, *, limit: int, lease_ms: int) -> list[Claim]:
+    """Take open jobs, those whose lease ran out included."""
+    moment = milliseconds()
+    rows = connection.all(
+        "SELECT id, project_id, target_type, target_id, trace_key, scorer_name, config, attempts FROM jobs"
+        " WHERE open_at IS NOT NULL AND open_at <= ? ORDER BY open_at, id LIMIT ?",
+        moment,
+        limit,
+    )
+    if not rows:
+        return []
+    lease, stamp = new_id(), format_instant(now())
+    connection.run(
+        "UPDATE jobs SET status = 'running', lease = ?, open_at = ?, attempts = attempts + 1, updated_at = ?"
+        " WHERE id IN [?]",
+        lease,
+        moment + lease_ms,
+        stamp,
+        [row[0] for row in rows],
+    )
+    return [
+        Claim(
+            job_id=row[0],
+            lease=lease,
+            project_id=row[1],
+            target_type=row[2],
+            target_id=row[3],
+            trace_key=row[4],
+            scorer_name=row[5],
+            config=row[6],
+            attempts=row[7] + 1,
+        )
+        for row in rows
+    ]
+
+
+def keep_claims(connection: Connection, claims: Iterable[Claim], *, lease_ms: int) -> None:
+    """Put off the end of leases that are still held."""
+    for claim in claims:
+        connection.run(
+            "UPDATE jobs SET open_at = ? WHERE id = ? AND lease = ? AND open_at IS NOT NULL",
+            milliseconds() + lease_ms,
+            claim.job_id,
+            claim.lease,
+        )
+
+
+def holds(connection: Connection, claim: Claim) -> bool:
+    """Whether the job is still ours to end."""
+    row = connection.one(
+        "SELECT 1 FROM jobs WHERE id = ? AND lease = ? AND open_at IS NOT NULL", claim.job_id, claim.lease
+    )
+    return row is not None
+
+
+def end_job(
+    connection: Connection,
+    claim: Claim,
+    *,
+    status: JobStatus,
+    error: str | None = None,
+    message: str | None = None,
+    reply: str | None = None,
+    score_id: str | None = None,
+) -> None:
+    """Close the job; the caller has checked `holds` in this transaction."""
+    connection.run(
+        "UPDATE jobs SET status = ?, error = ?, message = ?, reply = ?, score_id = ?, open_at = NULL, lease = NULL,"
+        " updated_at = ? WHERE id = ?",
+        status,
+        error,
+        message,
+        reply,
+        score_id,
+        format_instant(now()),
+        claim.job_id,
+    )
+
+
+def reopen_job(
+    connection: Connection,
+    claim: Claim,
+    *,
+    delay_ms: int,
+    error: str | None = None,
+    message: str | None = None,
+) -> None:
+    """Give the job back, to be claimed again after a while."""
+    connection.run(
+        "UPDATE jobs SET status = 'pending', lease = NULL, open_at = ?, error = ?, message = ?, updated_at = ?"
+        " WHERE id = ? AND lease = ? AND open_at IS NOT NULL",
+        milliseconds() + delay_ms,
+        error,
+        message,
+        format_instant(now()),
+        claim.job_id,
+        claim.lease,
+    )
+
+
+def get_job(connection: Connection, job_id: str, *, scope: Scope) -> Job:
+    row = connection.one(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", job_id)  # noqa: S608  constant columns
+    if row is None or (scope is not None and row[14] != scope):
+        raise not_found("job", job_id)
+    return _job(row)
+
+
+def list_jobs(
+    connection: Connection, *, project_id: str, status: JobStatus | None, before: str | None, limit: int
+) -> list[Job]:
+    """Newest first."""
+    rows = connection.all(
+        f"SELECT {_COLUMNS} FROM jobs WHERE project_id = ? AND id < ? AND (? = '' OR status = ?)"  # noqa: S608  constant columns
+        " ORDER BY id DESC LIMIT ?",
+        project_id,
+        before or "~",
+        status or "",
+        status or "",
+        limit,
+    )
+    return [_job(row) for row in rows]
+
+
+def open_job_count(connection: Connection) -> int:
+    """Jobs that wait or run."""
+    row = connection.one("SELECT COUNT(*) FROM jobs WHERE open_at IS NOT NULL")
+    return int(row[0]) if row else 0
+
+
+def _job(row: Row) -> Job:
+    return Job(
+        job_id=row[0],
+        status=row[1],
+        target_id=row[2],
+        target_type=row[3],
+        scorer_name=row[4],
+        config=Raw(row[5].encode()),
+        rule_id=row[6],
+        attempts=row[7],
+        error=row[8],
+        message=row[9],
+        reply=row[10],
+        score_id=row[11],
+        created_at=row[12],
+        updated_at=row[13],
+    )

@@ -1,0 +1,303 @@
+"""Spans on their way in: checked against what is stored, then written in bulk, all in one transaction."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from evenhand.core.errors import Refusal
+from evenhand.core.ids import new_id
+from evenhand.core.spans import SpanRecord, cycle_members, instant
+from evenhand.core.timestamps import format_instant, now
+from evenhand.store.connection import Connection
+
+_INSERT_SPAN = """INSERT INTO spans (trace_key, project_id, id, parent_span_id, name, start_us, end_us, duration_ms,
+    input, output, tokens_input, tokens_output, model, metadata, error, clock_skew, received_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_INSERT_TRACE = """INSERT INTO traces (trace_key, project_id, id, created_at, root_span_id, root_name,
+    root_duration_ms, metadata, facets, models, span_count, error_count, tokens, queued_at, annotation_count)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0)"""
+_UPDATE_TRACE = """UPDATE traces SET root_span_id = ?, root_name = ?, root_duration_ms = ?, metadata = ?, facets = ?,
+    models = ?, span_count = span_count + ?, error_count = error_count + ?, tokens = tokens + ? WHERE trace_key = ?"""
+
+
+class Stored(NamedTuple):
+    """What the checks need to know of a trace that is there already."""
+
+    key: str
+    root_span_id: str | None
+    root_name: str | None
+    root_duration_ms: float | None
+    metadata: str
+    facets: str
+    models: str
+
+
+class Fault(NamedTuple):
+    """Why one span cannot be stored."""
+
+    code: str
+    span: SpanRecord
+    reason: str
+
+
+class Ingested(NamedTuple):
+    """What became of a batch."""
+
+    stored: list[SpanRecord]
+    """The spans that were new."""
+    keys: dict[str, str]
+    """Trace id to trace key, for every trace that was touched."""
+    faults: list[Fault]
+    """The spans that were left out (only when leaving out is allowed)."""
+
+
+def ingest(connection: Connection, project_id: str, spans: Sequence[SpanRecord], *, resend: bool) -> Ingested:
+    """Store a batch. Strictly, one bad span refuses all of them; with `resend` (OTLP) a span that is there already
+    is passed over, spans in a cycle are left out, and several roots are allowed."""
+    traces = _stored_traces(connection, project_id, {span.trace_id for span in spans})
+    fresh, repeated = _split_repeated(connection, traces, spans)
+    cyclic = _cyclic(connection, traces, fresh)
+    faults = [
+        Fault("CIRCULAR_SPAN_REFERENCE", span, "the span is its own ancestor")
+        for span in fresh
+        if (span.trace_id, span.id) in cyclic
+    ]
+    if resend:
+        fresh = [span for span in fresh if (span.trace_id, span.id) not in cyclic]
+    else:
+        faults += _second_roots(traces, fresh)
+        faults += _foreign_parents(connection, project_id, traces, fresh)
+        faults += [Fault("DUPLICATE_SPAN", span, "the trace has a span with this id") for span in repeated]
+        if faults:
+            raise refusal(faults, spans)
+    keys = _write(connection, project_id, traces, fresh)
+    return Ingested(fresh, keys, faults)
+
+
+def refusal(faults: Sequence[Fault], spans: Sequence[SpanRecord]) -> Refusal:
+    """The error that names every bad span; the first kind of fault gives the code."""
+    code = faults[0].code
+    position = {id(span): index for index, span in enumerate(spans)}
+    named = [
+        {
+            "index": position[id(fault.span)],
+            "id": fault.span.id,
+            "trace_id": fault.span.trace_id,
+            "code": fault.code,
+            "reason": fault.reason,
+        }
+        for fault in faults
+    ]
+    first = faults[0]
+    return Refusal(code, f"span '{first.span.id}': {first.reason}", {"spans": named})
+
+
+def _stored_traces(connection: Connection, project_id: str, ids: Iterable[str]) -> dict[str, Stored]:
+    rows = connection.all(
+        "SELECT id, trace_key, root_span_id, root_name, root_duration_ms, metadata, facets, models FROM traces "
+        "WHERE project_id = ? AND id IN [?]",
+        project_id,
+        list(ids),
+    )
+    return {row[0]: Stored(*row[1:]) for row in rows}
+
+
+def _split_repeated(
+    connection: Connection, traces: dict[str, Stored], spans: Sequence[SpanRecord]
+) -> tuple[list[SpanRecord], list[SpanRecord]]:
+    """The spans that are new, and those that are stored already or come twice in the batch."""
+    seen: set[tuple[str, str]] = set()
+    if traces:
+        by_key = {stored.key: trace_id for trace_id, stored in traces.items()}
+        rows = connection.all(
+            "SELECT trace_key, id FROM spans WHERE trace_key IN [?] AND id IN [?]",
+            list(by_key),
+            [span.id for span in spans if span.trace_id in traces],
+        )
+        seen = {(by_key[key], span_id) for key, span_id in rows}
+    fresh: list[SpanRecord] = []
+    repeated: list[SpanRecord] = []
+    for span in spans:
+        name = (span.trace_id, span.id)
+        (repeated if name in seen else fresh).append(span)
+        seen.add(name)
+    return fresh, repeated
+
+
+def _cyclic(
+    connection: Connection, traces: dict[str, Stored], fresh: Sequence[SpanRecord]
+) -> set[tuple[str, str]]:
+    """The new spans that are their own ancestors, what is stored included."""
+    by_trace: dict[str, dict[str, str | None]] = defaultdict(dict)
+    for span in fresh:
+        by_trace[span.trace_id][span.id] = span.parent_span_id
+    _add_stored_parents(connection, traces, by_trace)
+    return {
+        (trace_id, span_id) for trace_id, parents in by_trace.items() for span_id in cycle_members(parents)
+    }
+
+
+def _add_stored_parents(
+    connection: Connection, traces: dict[str, Stored], by_trace: dict[str, dict[str, str | None]]
+) -> None:
+    # A stored span can only take part in a new cycle when a parent that it was waiting for arrives.
+    touched = {traces[trace_id].key: trace_id for trace_id in by_trace if trace_id in traces}
+    if not touched:
+        return
+    new_ids = [span_id for trace_id in touched.values() for span_id in by_trace[trace_id]]
+    waiting = connection.all(
+        "SELECT DISTINCT trace_key FROM spans WHERE trace_key IN [?] AND parent_span_id IN [?]",
+        list(touched),
+        new_ids,
+    )
+    if not waiting:
+        return
+    rows = connection.all(
+        "SELECT trace_key, id, parent_span_id FROM spans WHERE trace_key IN [?]", [row[0] for row in waiting]
+    )
+    for key, span_id, parent in rows:
+        by_trace[touched[key]].setdefault(span_id, parent)
+
+
+def _second_roots(traces: dict[str, Stored], fresh: Sequence[SpanRecord]) -> list[Fault]:
+    roots = {trace_id: stored.root_span_id for trace_id, stored in traces.items() if stored.root_span_id}
+    faults = []
+    for span in fresh:
+        if span.parent_span_id is None:
+            first = roots.setdefault(span.trace_id, span.id)
+            if first != span.id:
+                faults.append(
+                    Fault(
+                        "INVALID_SPAN",
+                        span,
+                        f"the trace has a root already ('{first}'): parent_span_id is missing",
+                    )
+                )
+    return faults
+
+
+def _foreign_parents(
+    connection: Connection, project_id: str, traces: dict[str, Stored], fresh: Sequence[SpanRecord]
+) -> list[Fault]:
+    """Spans whose parent is known, but only in other traces."""
+    homes: dict[str, set[str]] = defaultdict(set)
+    for span in fresh:
+        homes[span.id].add(span.trace_id)
+    outside = {
+        span.parent_span_id
+        for span in fresh
+        if span.parent_span_id is not None and span.trace_id not in homes[span.parent_span_id]
+    }
+    if not outside:
+        return []
+    rows = connection.all(
+        "SELECT s.id, t.id FROM spans s JOIN traces t ON t.trace_key = s.trace_key "
+        "WHERE s.project_id = ? AND s.id IN [?]",
+        project_id,
+        list(outside),
+    )
+    for span_id, trace_id in rows:
+        homes[span_id].add(trace_id)
+    return [
+        Fault("INVALID_SPAN_PARENT", span, f"its parent '{span.parent_span_id}' belongs to another trace")
+        for span in fresh
+        if span.parent_span_id in outside
+        and homes[span.parent_span_id]
+        and span.trace_id not in homes[span.parent_span_id]
+    ]
+
+
+def _write(
+    connection: Connection, project_id: str, traces: dict[str, Stored], fresh: Sequence[SpanRecord]
+) -> dict[str, str]:
+    by_trace: dict[str, list[SpanRecord]] = defaultdict(list)
+    for span in fresh:
+        by_trace[span.trace_id].append(span)
+    keys: dict[str, str] = {}
+    for trace_id, spans in by_trace.items():
+        keys[trace_id] = _write_trace(connection, project_id, trace_id, traces.get(trace_id), spans)
+    received_at = format_instant(now())
+    connection.run_many(
+        _INSERT_SPAN,
+        [
+            (
+                keys[s.trace_id], project_id, s.id, s.parent_span_id, s.name, s.start_us, s.end_us, s.duration_ms,
+                s.input, s.output, s.tokens_input, s.tokens_output, s.model, s.metadata, s.error,
+                int(s.clock_skew), received_at,
+            )
+            for s in fresh
+        ],
+    )  # fmt: skip
+    return keys
+
+
+def _write_trace(
+    connection: Connection, project_id: str, trace_id: str, stored: Stored | None, spans: Sequence[SpanRecord]
+) -> str:
+    errors = sum(span.error is not None for span in spans)
+    tokens = sum((span.tokens_input or 0) + (span.tokens_output or 0) for span in spans)
+    known = stored or Stored(new_id(), None, None, None, "{}", "", "")
+    root = next((span for span in spans if span.parent_span_id is None), None)
+    if root is not None and known.root_span_id is None:
+        known = known._replace(
+            root_span_id=root.id,
+            root_name=root.name,
+            root_duration_ms=root.duration_ms,
+            metadata=root.metadata,
+            facets=facet_lines(root.metadata),
+        )
+    models = _with_models(known.models, spans)
+    facts = (
+        known.root_span_id,
+        known.root_name,
+        known.root_duration_ms,
+        known.metadata,
+        known.facets,
+        models,
+    )
+    if stored is None:
+        created_at = created_at_of(known.key)
+        connection.run(
+            _INSERT_TRACE, known.key, project_id, trace_id, created_at, *facts, len(spans), errors, tokens
+        )
+    else:
+        connection.run(_UPDATE_TRACE, *facts, len(spans), errors, tokens, known.key)
+    return known.key
+
+
+def created_at_of(key: str) -> str:
+    """The instant in the first 48 bits of a key, so that limits of time are limits of keys."""
+    return format_instant(instant(int(key[:8] + key[9:13], 16) * 1000))
+
+
+def facet_lines(metadata: str) -> str:
+    """One line per entry, so that a filter is a search for a line."""
+    if metadata == "{}":
+        return ""
+    entries = msgspec.json.decode(metadata)
+    return "\n" + "".join(facet_line(name, facet_text(value)) + "\n" for name, value in entries.items())
+
+
+def facet_text(value: object) -> str:
+    """A metadata value as a query string spells it."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def facet_line(name: str, text: str) -> str:
+    """JSON escapes line breaks, so a line cannot hold another."""
+    return msgspec.json.encode([name, text]).decode()
+
+
+def model_line(model: str) -> str:
+    return msgspec.json.encode(model).decode()
+
+
+def _with_models(lines: str, spans: Iterable[SpanRecord]) -> str:
+    for span in spans:
+        if span.model is not None:
+            line = model_line(span.model)
+            if f"\n{line}\n" not in lines:
+                lines = f"{lines or chr(10)}{line}\n"
+    return lines

@@ -1,0 +1,254 @@
+"""Traces: read, listed, deleted, and put into the review queue."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from evenhand.core.objects.annotations import QueuedRoot, QueuedSince, QueueItem, QueueStatus
+from evenhand.core.objects.traces import Span, SpanError, Trace, TraceRow
+from evenhand.core.spans import instant
+from evenhand.core.timestamps import format_instant, now
+from evenhand.store.connection import Bound, Connection, Row
+from evenhand.store.projects import Scope, not_found
+from evenhand.store.spans import facet_line, model_line
+
+_TRACE = (
+    "trace_key, id, project_id, root_span_id, root_name, root_duration_ms, span_count, error_count, tokens, models, "
+    "queued_at, created_at, metadata, annotation_count"
+)
+_SPAN = (
+    "id, parent_span_id, name, start_us, end_us, duration_ms, input, output, tokens_input, tokens_output, model, "
+    "metadata, error, clock_skew, received_at"
+)
+LAST = "~"
+"""Sorts after every key."""
+
+
+class TraceFilter(Struct, frozen=True, kw_only=True):
+    """What a list of traces is narrowed to."""
+
+    after: str | None = None
+    """Keys from here on (`key_from`)."""
+    before: str | None = None
+    """Keys before this one."""
+    has_error: bool | None = None
+    """Whether a span failed."""
+    in_queue: bool | None = None
+    """Whether the trace waits for review."""
+    name: str | None = None
+    """The root's name."""
+    model: str | None = None
+    """A model that some span names."""
+    min_duration_ms: float | None = None
+    """The root took at least this long."""
+    metadata: tuple[tuple[str, str], ...] = ()
+    """Entries of the root's metadata, as text."""
+
+
+def key_from(milliseconds: int) -> str:
+    """The least key of a trace that was created at or after the instant (milliseconds since 1970)."""
+    digits = f"{max(0, min(milliseconds, (1 << 48) - 1)):012x}"
+    return f"{digits[:8]}-{digits[8:]}"
+
+
+def find_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None) -> Row:
+    """The row of `_TRACE`. An id may occur in several projects; the caller's own, or the newest, is meant."""
+    project = scope if scope is not None else project_id
+    if project is None:
+        row = connection.one(
+            f"SELECT {_TRACE} FROM traces WHERE id = ? ORDER BY trace_key DESC LIMIT 1",  # noqa: S608  constant columns
+            trace_id,
+        )
+    else:
+        row = connection.one(
+            f"SELECT {_TRACE} FROM traces WHERE project_id = ? AND id = ?",  # noqa: S608  constant columns
+            project,
+            trace_id,
+        )
+    if row is None:
+        raise not_found("trace", trace_id)
+    return row
+
+
+def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None) -> Trace:
+    """The trace with all its spans."""
+    row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
+    spans = connection.all(
+        f"SELECT {_SPAN} FROM spans WHERE trace_key = ? ORDER BY start_us, id",  # noqa: S608  constant columns
+        row[0],
+    )
+    return Trace(
+        id=row[1],
+        project_id=row[2],
+        root_span_id=row[3],
+        span_count=row[6],
+        error_count=row[7],
+        queued_at=row[10],
+        created_at=row[11],
+        metadata=Raw(row[12].encode()),
+        spans=[_span(span, row[1]) for span in spans],
+    )
+
+
+def list_traces(
+    connection: Connection, *, project_id: str, narrow: TraceFilter, before: str | None, limit: int
+) -> list[tuple[str, TraceRow]]:
+    """Newest first, each with the key that a cursor continues from."""
+    conditions, values = _conditions(connection, narrow)
+    rows = connection.all(
+        f"SELECT {_TRACE} FROM traces WHERE project_id = ? AND trace_key < ?{conditions}"  # noqa: S608  constant texts
+        " ORDER BY trace_key DESC LIMIT ?",
+        project_id,
+        before or LAST,
+        *values,
+        limit,
+    )
+    return [(row[0], _trace_row(row)) for row in rows]
+
+
+def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[Bound]]:
+    """Constant SQL for each filter that is given; everything from the caller is a bound value."""
+    holds = "instr(%s, ?) > 0" if connection.kind == "sqlite" else "strpos(%s, ?) > 0"
+    parts: list[str] = []
+    values: list[Bound] = []
+    for condition, value in (
+        ("trace_key >= ?", narrow.after),
+        ("trace_key < ?", narrow.before),
+        ("root_name = ?", narrow.name),
+        ("root_duration_ms >= ?", narrow.min_duration_ms),
+        (holds % "models", None if narrow.model is None else f"\n{model_line(narrow.model)}\n"),
+        *((holds % "facets", f"\n{facet_line(name, text)}\n") for name, text in narrow.metadata),
+    ):
+        if value is not None:
+            parts.append(condition)
+            values.append(value)
+    if narrow.has_error is not None:
+        parts.append("error_count > 0" if narrow.has_error else "error_count = 0")
+    if narrow.in_queue is not None:
+        parts.append("queued_at IS NOT NULL" if narrow.in_queue else "queued_at IS NULL")
+    return "".join(f" AND {part}" for part in parts), values
+
+
+def delete_trace(
+    connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
+) -> None:
+    """The trace and its spans. Annotations stay: they are what a person said."""
+    row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
+    connection.run("DELETE FROM spans WHERE trace_key = ?", row[0])
+    connection.run("DELETE FROM traces WHERE trace_key = ?", row[0])
+
+
+def queue_trace(
+    connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
+) -> QueuedSince:
+    """Put the trace into the queue; one that is there keeps its place."""
+    row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
+    queued_at: str = row[10] or format_instant(now())
+    if row[10] is None:
+        connection.run("UPDATE traces SET queued_at = ? WHERE trace_key = ?", queued_at, row[0])
+    return QueuedSince(trace_id=trace_id, queued=True, queued_at=queued_at)
+
+
+def unqueue_trace(
+    connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
+) -> None:
+    """Take the trace out of the queue; one that is not there stays so."""
+    row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
+    connection.run("UPDATE traces SET queued_at = NULL WHERE trace_key = ?", row[0])
+
+
+def list_queue(
+    connection: Connection,
+    *,
+    project_id: str,
+    status: QueueStatus | None,
+    after: tuple[str, str],
+    limit: int,
+) -> list[tuple[tuple[str, str], QueueItem]]:
+    """Oldest first, each with the place that a cursor continues from."""
+    narrow = {None: "", "pending": " AND annotation_count = 0", "annotated": " AND annotation_count > 0"}[
+        status
+    ]
+    rows = connection.all(
+        f"SELECT {_TRACE} FROM traces WHERE project_id = ? AND queued_at IS NOT NULL"  # noqa: S608  constant texts
+        f" AND (queued_at > ? OR (queued_at = ? AND trace_key > ?)){narrow} ORDER BY queued_at, trace_key LIMIT ?",
+        project_id,
+        after[0],
+        after[0],
+        after[1],
+        limit,
+    )
+    roots = _roots(connection, rows)
+    return [
+        (
+            (row[10], row[0]),
+            QueueItem(
+                trace_id=row[1],
+                queued_at=row[10],
+                status="annotated" if row[13] else "pending",
+                annotation_count=row[13],
+                root_span=roots.get(row[0]),
+            ),
+        )
+        for row in rows
+    ]
+
+
+def _roots(connection: Connection, rows: Sequence[Row]) -> dict[str, QueuedRoot]:
+    wanted = {row[0]: row[3] for row in rows if row[3] is not None}
+    if not wanted:
+        return {}
+    found = connection.all(
+        "SELECT trace_key, id, name, input, output, duration_ms FROM spans WHERE trace_key IN [?] AND id IN [?]",
+        list(wanted),
+        list(wanted.values()),
+    )
+    return {
+        key: QueuedRoot(id=span_id, name=name, input=raw(read), output=raw(written), duration_ms=duration)
+        for key, span_id, name, read, written, duration in found
+        if wanted[key] == span_id
+    }
+
+
+def raw(text: str | None) -> Raw | None:
+    """Stored JSON text, ready to be sent."""
+    return None if text is None else Raw(text.encode())
+
+
+def _span(row: Row, trace_id: str) -> Span:
+    return Span(
+        id=row[0],
+        trace_id=trace_id,
+        parent_span_id=row[1],
+        name=row[2],
+        start_time=format_instant(instant(row[3])),
+        end_time=None if row[4] is None else format_instant(instant(row[4])),
+        duration_ms=row[5],
+        input=raw(row[6]),
+        output=raw(row[7]),
+        tokens_input=row[8],
+        tokens_output=row[9],
+        model=row[10],
+        metadata=Raw(row[11].encode()),
+        error=None if row[12] is None else msgspec.json.decode(row[12], type=SpanError),
+        clock_skew=bool(row[13]),
+        received_at=row[14],
+    )
+
+
+def _trace_row(row: Row) -> TraceRow:
+    return TraceRow(
+        id=row[1],
+        project_id=row[2],
+        root_span_id=row[3],
+        name=row[4],
+        duration_ms=row[5],
+        span_count=row[6],
+        error_count=row[7],
+        tokens=row[8],
+        models=[msgspec.json.decode(line) for line in row[9].split("\n") if line],
+        queued_at=row[10],
+        created_at=row[11],
+        metadata=Raw(row[12].encode()),
+    )

@@ -50,7 +50,7 @@ class Client:
         self._place = (parts.hostname or "127.0.0.1", parts.port or 80)
         self._connection: http.client.HTTPConnection | None = None
 
-    def again(self, *, token: str | None | type[Any] = Any, project: str | None = None) -> "Client":
+    def again(self, *, token: str | type[Any] | None = Any, project: str | None = None) -> "Client":
         """Another connection, with another token where one is given."""
         chosen = self.token if token is Any else token
         return Client(self.address, chosen, project or self.project)  # type: ignore[arg-type]  # Any is the mark of "the same"

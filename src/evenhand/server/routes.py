@@ -5,6 +5,7 @@ walk all endpoints read the same rows.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import cache
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
@@ -134,8 +135,11 @@ def _decoded(part: bytes) -> str:
 
 
 def decode_query(query_string: bytes, wanted: Any) -> Any:
-    """The query parameters as `wanted`; unknown ones are ignored, repeated ones are refused."""
-    given: dict[str, str] = {}
+    """The query parameters as `wanted`; unknown ones are ignored, repeated ones are refused.
+
+    `name.key=value` goes into the field `name` where that is a table of texts.
+    """
+    given: dict[str, Any] = {}
     for pair in query_string.split(b"&"):
         if not pair:
             continue
@@ -146,7 +150,20 @@ def decode_query(query_string: bytes, wanted: Any) -> Any:
         given[key] = _decoded(value)
     if wanted is dict:
         return given
+    for table in _tables(wanted):
+        given[table] = {
+            key.removeprefix(f"{table}."): value
+            for key, value in given.items()
+            if key.startswith(f"{table}.")
+        }
     try:
         return msgspec.convert(given, type=wanted, strict=False)
     except msgspec.ValidationError as error:
         raise Refusal("INVALID_REQUEST", f"In the query: {error}") from None
+
+
+@cache
+def _tables(wanted: Any) -> tuple[str, ...]:
+    return tuple(
+        field.encode_name for field in msgspec.structs.fields(wanted) if field.type == dict[str, str]
+    )

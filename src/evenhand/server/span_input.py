@@ -83,7 +83,8 @@ _METADATA: msgspec.json.Decoder[dict[str, str | int | float | bool | None] | Non
     dict[str, str | int | float | bool | None] | None
 )
 _ENCODER = msgspec.json.Encoder()
-_AT = re.compile(r"field `(\w+)`|at `\$\.(\w+)")
+_AT = re.compile(r"at `\$\.(\w+)")
+_MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
 def checked_records(spans: Sequence[SpanInput]) -> list[SpanRecord]:
@@ -148,10 +149,10 @@ def _typed(text: bytes) -> SpanInput:
         return msgspec.json.decode(text, type=SpanInput)
     except msgspec.DecodeError as error:
         message = str(error)
-        found = _AT.search(message)
-        field = (found.group(1) or found.group(2)) if found else "span"
-        missing = message.startswith("Object missing required field")
-        raise SpanFault(field, "it is required" if missing else message.split(" - at ")[0]) from None
+        inside, missing = _AT.search(message), _MISSING.match(message)
+        if missing and not inside:
+            raise SpanFault(missing.group(1), "it is required") from None
+        raise SpanFault(inside.group(1) if inside else "span", message.split(" - at ")[0]) from None
 
 
 def record_of(span: SpanInput) -> SpanRecord:
@@ -175,8 +176,8 @@ def record_of(span: SpanInput) -> SpanRecord:
         parent_span_id=span.parent_span_id,
         end_us=end,
         duration_ms=_duration(span, start, end),
-        input=_json(span.input),
-        output=_json(span.output),
+        input=_json("input", span.input),
+        output=_json("output", span.output),
         tokens_input=_count("tokens_input", span.tokens_input),
         tokens_output=_count("tokens_output", span.tokens_output),
         model=span.model,
@@ -217,9 +218,17 @@ def _count(field: str, value: int | None) -> int | None:
     return value
 
 
-def _json(value: Raw) -> str | None:
+def _json(field: str, value: Raw) -> str | None:
     text = bytes(value)
-    return None if text in (b"", b"null") else text.decode("utf-8")
+    if text in (b"", b"null"):
+        return None
+    if not text.startswith(b'"'):
+        # Raw text has only been skimmed: a number that nobody can read back must not get in.
+        try:
+            msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise SpanFault(field, str(error)) from None
+    return text.decode("utf-8")
 
 
 def _flat(value: Raw) -> str:

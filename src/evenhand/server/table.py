@@ -1,6 +1,6 @@
 """The route table: the rows of all resources. A new resource adds its rows here and nowhere else."""
 
-from evenhand.server.api import datasets, health, projects, tokens
+from evenhand.server.api import annotations, datasets, health, otlp, projects, queue, tokens, traces
 from evenhand.server.routes import Route
 
 
@@ -11,4 +11,8 @@ def all_routes() -> tuple[Route, ...]:
         *projects.ROUTES,
         *tokens.ROUTES,
         *datasets.ROUTES,
+        *traces.ROUTES,
+        *otlp.ROUTES,
+        *annotations.ROUTES,
+        *queue.ROUTES,
     )

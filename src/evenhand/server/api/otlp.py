@@ -12,7 +12,7 @@ from evenhand.core.errors import InputError, Refusal, StoreFull
 from evenhand.core.spans import SpanRecord
 from evenhand.server.answers import RETRY_AFTER, Answer, answer_for
 from evenhand.server.api.traces import span_project
-from evenhand.server.bodies import limit_for, read_body
+from evenhand.server.bodies import Disconnected, limit_for, read_body
 from evenhand.server.call import Call
 from evenhand.server.otlp import Rejected, to_record
 from evenhand.server.otlp_wire import JSON, PROTOBUF, read_json, read_protobuf, response_body, status_body
@@ -39,7 +39,11 @@ async def export(call: Call) -> Answer:
     """Store what can be stored, and say how many spans could not."""
     try:
         return await _export(call)
+    except Disconnected:
+        raise
     except Exception as error:
+        if answer_for(error) is None:
+            log.exception("an OTLP request failed")
         return _refused(call.media_type, error)
 
 
@@ -94,8 +98,6 @@ def _explain(reasons: list[str]) -> str:
 
 def _refused(media_type: str, error: Exception) -> Answer:
     known = answer_for(error)
-    if known is None:
-        log.exception("an OTLP request failed")
     status = 503 if isinstance(error, StoreFull) else 500 if known is None else known.status
     headers = [] if known is None else [pair for pair in known.headers if pair[0] == b"retry-after"]
     if status == 503 and not headers:

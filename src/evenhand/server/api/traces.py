@@ -1,5 +1,6 @@
 """Traces: native ingest, reading, listing, deleting."""
 
+import math
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
@@ -68,7 +69,7 @@ class TraceQuery(Paging, frozen=True, kw_only=True):
     """A model that some span names."""
     min_duration_ms: Annotated[float, Meta(ge=0, le=1e15)] | None = None
     """The root span took at least this long."""
-    metadata: dict[str, str] = {}
+    metadata: dict[str, str] = field(default_factory=dict)
     """`metadata.<key>=<value>`: an entry of the root span's metadata."""
 
 
@@ -124,6 +125,8 @@ async def get(call: Call, query: OneTraceQuery) -> Answer:
 async def list_all(call: Call, query: TraceQuery) -> Answer:
     project_id = call.listed_project(query.project_id)
     limit, after = query.checked_limit(), query.after(LISTING)
+    if query.min_duration_ms is not None and not math.isfinite(query.min_duration_ms):
+        raise Refusal("INVALID_REQUEST", "'min_duration_ms' must be a number.", {"field": "min_duration_ms"})
     narrow = store.TraceFilter(
         after=_first_key_after("after", query.created_after),
         before=_first_key("before", query.created_before),

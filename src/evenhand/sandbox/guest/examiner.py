@@ -1,0 +1,325 @@
+"""The test's side: runs the test in a process that the program's code has never been in.
+
+The program's names appear to the test as stand-ins (`remote`), found when a name is neither the test's own, nor
+the prompt's, nor Python's. Whether the test passed is decided here and nowhere else.
+"""
+
+import ast
+import builtins
+import contextlib
+import linecache
+import sys
+import threading
+import traceback
+import types
+from typing import Any
+
+from evenhand.sandbox.guest import values, wire
+from evenhand.sandbox.guest.remote import Remote
+
+TEST_NAME = "<test>"
+_MODULES = {
+    "bisect", "cmath", "collections", "copy", "datetime", "decimal", "fractions", "functools", "heapq",
+    "itertools", "json", "math", "operator", "random", "re", "statistics", "string", "time", "typing",
+}  # fmt: skip
+"""Modules that a test may find under their own name because only the program imported them."""
+
+
+class ProgramGone(BaseException):
+    """The program ended while the test still needed it."""
+
+
+class Unsupported(Exception):
+    """The test asks for something that cannot cross between two processes."""
+
+
+class Link(values.Codec):
+    """The way to the program, and the account of its use."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__()
+        self.fd = fd
+        self.objects = False
+        self.may_have_objects = True
+        self.calls = 0
+        self.gone = ""
+        self.raised: list[BaseException] = []
+        self.remotes: dict[int, Any] = {}
+        self.callbacks: list[Any] = []
+        self.lock = threading.RLock()
+        self.streams = (sys.stdout, sys.stdin, builtins.input)
+
+    def wait_until_ready(self) -> dict[str, Any]:
+        """What the program said once its own statements had run."""
+        return self._receive("before its test could start")
+
+    def _receive(self, when: str) -> dict[str, Any]:
+        if not self.gone:
+            try:
+                message = wire.read_json(self.fd)
+                if message is not None:
+                    return message
+                self.gone = f"the program ended {when}"
+            except wire.Broken as error:
+                self.gone = f"the program broke its side of the pipe: {error}"
+        raise ProgramGone(self.gone)
+
+    def ask(self, operation: str, target: Any, *args: Any, **kwargs: Any) -> Any:
+        """Have the program do something; its exceptions are raised here as exceptions of the same name."""
+        with self.lock:
+            self.calls += 1
+            document, objects = self.encode([target, list(args), kwargs])
+            request = {
+                "do": operation,
+                "document": document,
+                "classes": list(self.classes),
+                **self._surroundings(),
+            }
+            reply = self._exchange(request)
+            if isinstance(output := reply.get("output"), str):
+                sys.stdout.write(output)
+            if "error" in reply:
+                raise self._error(reply["error"], operation)
+            try:
+                if reply.get("changes"):
+                    values.overwrite(self, objects, reply["changes"], objects)
+                return self.decode(reply["document"], objects)[0][0]
+            except (
+                values.NotPlain,
+                LookupError,
+                TypeError,
+                ValueError,
+                AttributeError,
+                RecursionError,
+            ) as error:
+                self.gone = f"the program broke its side of the pipe: {error}"
+                raise ProgramGone(self.gone) from None
+
+    def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            wire.write_json(self.fd, request)
+        except OSError:
+            self.gone = self.gone or "the program ended before its test did"
+        while True:
+            reply = self._receive("before its test did")
+            if "callback" not in reply:
+                return reply
+            answer = self._answer(reply)
+            try:
+                wire.write_json(self.fd, answer)
+            except OSError:
+                self.gone = "the program ended before its test did"
+
+    def _surroundings(self) -> dict[str, Any]:
+        """Standard streams that the test has replaced, so that they are replaced for the program too."""
+        found: dict[str, Any] = {}
+        stdout, stdin, ask = self.streams
+        if sys.stdout is not stdout:
+            found["capture"] = True
+        if sys.stdin is not stdin:
+            found["stdin"] = sys.stdin.read()
+        if builtins.input is not ask:
+            found["input"] = self.register(builtins.input)
+        return found
+
+    def _answer(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """Call a function of the test for the program."""
+        try:
+            function = self.callbacks[reply["callback"]]
+            args, kwargs = self.decode(reply["document"])[0]
+            result = next(function) if reply.get("step") == "next" else function(*args, **kwargs)
+            return {"document": self.encode([result])[0]}
+        except Exception as error:
+            return {"error": {"type": type(error).__name__, "message": str(error)[:2000]}}
+
+    def register(self, function: Any) -> int:
+        """A number under which the program can call a function of the test."""
+        self.callbacks.append(function)
+        return len(self.callbacks) - 1
+
+    def export(self, value: Any) -> list[Any]:
+        if isinstance(value, Remote):
+            return ["yours", vars(value)["_number"]]
+        if isinstance(value, type) and (kind := self._known_class(value)) is not None:
+            return ["yours", kind]
+        if callable(value) or hasattr(type(value), "__next__"):
+            return ["callback", self.register(value), getattr(value, "__name__", "function")]
+        raise Unsupported(
+            f"the test hands the program an object of type {type(value).__name__}, which only the test knows"
+        )
+
+    def _known_class(self, value: type) -> int | None:
+        return next((number for number, known in self.remotes.items() if known is value), None)
+
+    def adopt(self, node: list[Any]) -> Any:
+        if node[0] == "yours":
+            return self.callbacks[node[1]]
+        if node[0] != "remote":
+            return super().adopt(node)
+        _, number, kind, shown = node[:4]
+        if number not in self.remotes:
+            if kind == "exception":
+                return self._exception_class(node[4])
+            self.remotes[number] = Remote(self, number, kind, shown)
+        return self.remotes[number]
+
+    def _exception_class(self, lineage: list[list[Any]]) -> type[BaseException]:
+        """A class of our own for an exception class of the program, below the same built-in one."""
+        found: type[BaseException] = Exception
+        for number, name in reversed(lineage):
+            if number is None:
+                base = vars(builtins).get(name)
+                found = base if isinstance(base, type) and issubclass(base, BaseException) else Exception
+            else:
+                known = self.remotes.get(number)
+                if not isinstance(known, type):
+                    known = self.remotes[number] = type(str(name), (found,), {})
+                found = known
+        return found
+
+    def _error(self, report: Any, operation: str) -> BaseException:
+        lineage, message = report["lineage"], str(report["message"])
+        kind = self._exception_class(lineage)
+        if operation != "next" and issubclass(kind, StopIteration | StopAsyncIteration | GeneratorExit):
+            # It would end a loop of the test quietly and leave the rest of it out.
+            error: BaseException = RuntimeError(message)
+        else:
+            try:
+                error = kind(*self.decode(report["arguments"])[0][0])
+            except Exception:
+                error = RuntimeError(message)
+        self.raised.append(error)
+        vars(error)["_message"] = message
+        return error
+
+
+class _Names(dict[str, Any]):
+    """Python's names and, for any other, the program's."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(vars(builtins))
+        self.link = link
+
+    def __missing__(self, name: str) -> Any:
+        found, value = (False, None) if name.startswith("__") else self.link.ask("find", name)
+        if found is not True:
+            raise KeyError(name)
+        if isinstance(value, Remote):
+            vars(value)["_named"] = True
+            kind = vars(value)["_kind"]
+            if kind == "module":
+                if name not in _MODULES:
+                    raise KeyError(name)
+                return __import__(name)
+            if kind == "class" and name[:1].isupper() and self.link.may_have_objects:
+                # The test itself speaks of a class: then it is about objects and their methods.
+                self.link.objects = True
+        return value
+
+
+def examine(fd: int, exam: dict[str, Any]) -> dict[str, Any]:
+    """The verdict on the program at the other end of `fd`."""
+    link = Link(fd)
+    try:
+        test = _compile(exam["test"], TEST_NAME)
+        trusted = _compile(exam["trusted"], "<prompt>")
+    except SyntaxError as error:
+        return _verdict(link, "bad_test", f"the test is not Python: {error}")
+    try:
+        ready = link.wait_until_ready()
+        if "error" in ready:
+            raise link._error(ready["error"], "call")
+        _run(link, trusted, test, exam)
+    except SystemExit as error:
+        if any(error is raised for raised in link.raised) or error.code not in (0, None, False):
+            return _failure(link, error)
+    except BaseException as error:
+        return _failure(link, error)
+    if link.gone:
+        # The test may have swallowed it.
+        return _verdict(link, "ended_early", link.gone)
+    if link.calls == 0:
+        return _verdict(link, "program_not_tested", "the test ended without using the program")
+    return _verdict(link, "passed", "")
+
+
+def _compile(source: str, name: str) -> types.CodeType:
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    return compile(source, name, "exec", dont_inherit=True)
+
+
+def _run(link: Link, trusted: types.CodeType, test: types.CodeType, exam: dict[str, Any]) -> None:
+    entry_point: str | None = exam["entry_point"]
+    module = types.ModuleType("test")
+    sys.modules["test"] = module
+    names = module.__dict__
+    names["__builtins__"] = _Names(link)
+    try:
+        exec(trusted, names)  # noqa: S102  the benchmark's own text, in the sandbox
+    except Exception as error:
+        raise Unsupported(f"the prompt's own definitions failed: {type(error).__name__}: {error}") from None
+    own = {name: value for name, value in names.items() if not name.startswith("__")}
+    link.classes = {
+        name: value for name, value in own.items() if isinstance(value, type) and value.__module__ == "test"
+    }
+    if exam["objects"] is not None:
+        link.objects = link.may_have_objects = bool(exam["objects"])
+    if entry_point is not None:
+        # Also when Python has a function of that name.
+        with contextlib.suppress(KeyError):
+            names[entry_point] = names["__builtins__"].__missing__(entry_point)
+    link.calls = 0
+    exec(test, names)  # noqa: S102  the benchmark's own text, in the sandbox
+    checks = {name: value for name, value in names.items() if own.get(name) is not value}
+    if callable(checks.get("check")) and entry_point is not None and not _calls(exam["test"], "check"):
+        if entry_point not in names:
+            raise NameError(f"name '{entry_point}' is not defined", name=entry_point)
+        checks["check"](names[entry_point])
+    elif link.calls == 0:
+        _run_collected(checks)
+
+
+def _calls(source: str, name: str) -> bool:
+    """Whether the test's own statements already call the function."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+        for statement in ast.parse(source).body
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for node in ast.walk(statement)
+    )
+
+
+def _run_collected(checks: dict[str, Any]) -> None:
+    """Tests in the style of unittest or pytest, which are defined and left for a runner to find."""
+    unittest = sys.modules.get("unittest")
+    for name, value in checks.items():
+        if unittest and isinstance(value, type) and issubclass(value, unittest.TestCase):
+            result = unittest.TestResult()
+            unittest.defaultTestLoader.loadTestsFromTestCase(value).run(result)
+            for _, trace in result.errors + result.failures:
+                raise AssertionError(trace.strip().splitlines()[-1])
+        elif name.startswith("test") and isinstance(value, types.FunctionType):
+            value()
+
+
+def _failure(link: Link, error: BaseException) -> dict[str, Any]:
+    if link.gone:
+        return _verdict(link, "ended_early", link.gone)
+    if any(error is raised for raised in link.raised):
+        reason = "memory_limit" if isinstance(error, MemoryError) else "program_error"
+        return _verdict(link, reason, str(vars(error).get("_message", error)) + _place(error))
+    if isinstance(error, Unsupported | ImportError):
+        return _verdict(link, "bad_test", f"{error}{_place(error)}")
+    if isinstance(error, NameError):
+        return _verdict(link, "program_error", f"{error}{_place(error)}")
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return _verdict(link, "wrong_answer", message + _place(error))
+
+
+def _place(error: BaseException) -> str:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == TEST_NAME]
+    return f" at line {frames[-1].lineno} of the test: {frames[-1].line}" if frames else ""
+
+
+def _verdict(link: Link, reason: str, message: str) -> dict[str, Any]:
+    return {"passed": reason == "passed", "reason": reason, "message": message[:4000], "calls": link.calls}

@@ -1,0 +1,265 @@
+"""The first process in the sandbox: starts the program, examines it, holds its limits, reports to the host.
+
+It is process 1 of its own namespace, so nothing inside can signal it, and it is not dumpable, so nothing inside
+can read its memory or descriptors. The program is forked off before the test has been received.
+"""
+
+import base64
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+from evenhand.sandbox.guest import examiner, program, wire
+
+WORK_FOLDER = "/tmp/work"  # noqa: S108  the sandbox's own tmpfs
+_PR_SET_DUMPABLE = 4
+_JOB_LIMIT = 256 * 1024 * 1024
+_OOM_FILES = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
+
+
+def main() -> None:
+    """Serve one job, then end: and with process 1 everything in the namespace ends."""
+    _dumpable(False)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    receive, report = _take_streams()
+    wire.write_json(report, {"event": "ready", "pid": os.getpid()})
+    job = wire.read_json(receive, _JOB_LIMIT)
+    if job is not None:
+        Supervisor(receive, report, job).run()
+    os._exit(0)
+
+
+def _dumpable(value: bool) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, int(value), 0, 0, 0)
+
+
+def _take_streams() -> tuple[int, int]:
+    """Move the host's pipes out of the places where programs expect their own."""
+    receive, report = os.dup(0), os.dup(1)
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1):
+        os.dup2(null, fd)
+    os.close(null)
+    return receive, report
+
+
+class Supervisor:
+    """One program, from start to report."""
+
+    def __init__(self, receive: int, report: int, job: dict[str, Any]) -> None:
+        self.receive = receive
+        self.report = report
+        self.job = job
+        self.lock = threading.Lock()
+        self.done = threading.Event()
+        self.ending = ""
+        self.left = int(job["output_bytes"])
+        self.truncated = False
+        self.child = 0
+        self.status: tuple[int, Any] | None = None
+        self.nonce = ""
+        self.alive = False
+
+    def run(self) -> None:
+        os.makedirs(WORK_FOLDER, exist_ok=True)
+        os.chdir(WORK_FOLDER)
+        self._write_files()
+        graded = bool(self.job["graded"])
+        kills = _memory_kills()
+        ours, theirs = socket.socketpair()
+        out_read, out_write = os.pipe()
+        err_read, err_write = os.pipe()
+        self.started = time.monotonic()
+        self.child = os.fork()
+        if self.child == 0:
+            self._become_program(theirs.fileno() if graded else None, out_write, err_write)
+        theirs.close()
+        # What the test prints belongs to the output as well.
+        os.dup2(out_write, 1)
+        os.dup2(err_write, 2)
+        os.close(out_write)
+        os.close(err_write)
+        # Only now, with the program's process split off, does the test enter this one.
+        exam = wire.read_json(self.receive, _JOB_LIMIT) or {}
+        self.nonce = str(exam.get("nonce", ""))
+        pump = threading.Thread(target=self._pump, args=({out_read: b"O", err_read: b"E"},), daemon=True)
+        pump.start()
+        threading.Thread(target=self._watch, daemon=True).start()
+        verdict = None
+        if graded:
+            sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+            verdict = examiner.examine(ours.fileno(), exam)
+            sys.stdout.flush()
+        else:
+            self._wait()
+        self._finish(pump, verdict, _memory_kills() > kills)
+
+    def _write_files(self) -> None:
+        files = {name: base64.b64decode(data) for name, data in self.job["files"].items()}
+        files[program.FILE_NAME] = self.job["source"].encode("utf-8", "surrogatepass")
+        for name, data in files.items():
+            folder = os.path.dirname(name)
+            if folder:
+                os.makedirs(folder, exist_ok=True)
+            with open(name, "wb") as file:
+                file.write(data)
+
+    def _become_program(self, link: int | None, out: int, err: int) -> None:
+        """In the child: keep only the program's own descriptors and limits, then run it."""
+        status = 1
+        try:
+            stdin = os.memfd_create("stdin")
+            os.write(stdin, base64.b64decode(self.job["stdin"]))
+            os.lseek(stdin, 0, os.SEEK_SET)
+            kept = [stdin, out, err] + ([] if link is None else [link])
+            copies = [os.dup(fd) for fd in kept]
+            high = max(copies) + 1
+            for fd in copies:
+                os.dup2(fd, high + fd)
+            for place, fd in enumerate(copies):
+                os.dup2(high + fd, place)
+            os.closerange(len(copies), 1 << 16)
+            os.setsid()
+            _write("/proc/self/oom_score_adj", "1000")
+            for name, (soft, hard) in self.job["rlimits"].items():
+                resource.setrlimit(getattr(resource, name), (soft, hard))
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            _dumpable(True)
+            sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115  lives on
+            sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115  lives on
+            sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115  lives on
+            sys.argv = [program.FILE_NAME]
+            source = self.job["source"]
+            self.job = {}
+            status = program.run_script(source) if link is None else program.serve(3, source)
+            sys.stdout.flush()
+        finally:
+            os._exit(status)
+
+    def _wait(self) -> None:
+        """Reap until the program itself has ended."""
+        while self.status is None:
+            try:
+                pid, status, usage = os.wait4(-1, 0)
+            except ChildProcessError:
+                return
+            if pid == self.child:
+                self.status = (status, usage)
+
+    def _pump(self, streams: dict[int, bytes]) -> None:
+        """Pass the program's output to the host, up to its limit."""
+        while streams:
+            ready, _, _ = select.select(list(streams), [], [])
+            for fd in ready:
+                data = os.read(fd, 65536)
+                if not data:
+                    del streams[fd]
+                    continue
+                kept = data[: self.left]
+                self.left -= len(kept)
+                if kept:
+                    self._send(streams[fd], kept)
+                if len(kept) < len(data) and not self.truncated:
+                    self.truncated = True
+                    self.ending = self.ending or "output_limit"
+                    self._kill_all()
+
+    def _watch(self) -> None:
+        """End the program at its time limit, or when the host goes away."""
+        until = self.started + float(self.job["wall_seconds"])
+        while not self.done.is_set():
+            left = until - time.monotonic()
+            if left <= 0:
+                self._time_out()
+                return
+            if select.select([self.receive], [], [], min(left, 0.5))[0] and not os.read(self.receive, 1):
+                os._exit(0)
+
+    def _time_out(self) -> None:
+        """Kill the program; the report follows when the main thread notices."""
+        self.ending = self.ending or "timeout"
+        self._kill_all()
+        # A test that is busy itself notices nothing: then the report is made here.
+        if not self.done.wait(0.5):
+            self._end(None, False)
+
+    def _kill_all(self) -> None:
+        try:
+            if os.getpid() == 1:
+                os.kill(-1, signal.SIGKILL)
+            else:
+                os.kill(self.child, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def _finish(self, pump: threading.Thread, verdict: dict[str, Any] | None, memory: bool) -> None:
+        # A program that answered to the end is still waiting for the next call.
+        self.alive = self.status is None and not os.waitid(
+            os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT
+        )
+        self._kill_all()
+        self._wait()
+        null = os.open("/dev/null", os.O_RDWR)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        pump.join(2)
+        self._end(verdict, memory)
+
+    def _end(self, verdict: dict[str, Any] | None, memory: bool) -> None:
+        with self.lock:
+            if self.done.is_set():
+                return
+            self.done.set()
+        status, usage = self.status or (None, None)
+        report = {
+            "event": "end",
+            "nonce": self.nonce,
+            "ending": self.ending,
+            "memory": memory,
+            "status": None if self.alive else status,
+            "truncated": self.truncated,
+            "verdict": verdict,
+            "wall_seconds": time.monotonic() - self.started,
+            "cpu_seconds": usage.ru_utime + usage.ru_stime if usage else 0.0,
+            "memory_bytes": usage.ru_maxrss * 1024 if usage else 0,
+        }
+        self._send(b"J", json.dumps(report).encode("ascii"))
+        os._exit(0)
+
+    def _send(self, kind: bytes, body: bytes) -> None:
+        with _SENDING:
+            wire.write_frame(self.report, kind, body)
+
+
+_SENDING = threading.Lock()
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        with open(path, "w") as file:
+            file.write(text)
+    except OSError:
+        return
+
+
+def _memory_kills() -> int:
+    """How often the kernel killed for memory in this container, where it can be seen from inside."""
+    for path in _OOM_FILES:
+        try:
+            with open(path) as file:
+                for line in file:
+                    name, _, count = line.partition(" ")
+                    if name == "oom_kill":
+                        return int(count)
+        except (OSError, ValueError):
+            continue
+    return 0

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _PUBLIC: dict[str, str] = {
     "Scorer": "evenhand.scoring.definition",
     "ScorerInput": "evenhand.scoring.types",
+    "code_sandbox": "evenhand.scoring.code_execution",
     "exact_match": "evenhand.scoring.text",
     "fuzzy_match": "evenhand.scoring.text",
     "get_scorer": "evenhand.scoring.registry",
@@ -26,6 +27,7 @@ __all__ = [
     "Scorer",
     "ScorerInput",
     "__version__",
+    "code_sandbox",
     "exact_match",
     "fuzzy_match",
     "get_scorer",

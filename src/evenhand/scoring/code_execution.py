@@ -7,27 +7,22 @@ the completion does to its own interpreter reaches the comparison. See docs/sand
 
 import ast
 import asyncio
+import math
 import re
 import threading
 from collections.abc import Coroutine
 from typing import Any
-
-from msgspec import structs
 
 from evenhand import settings
 from evenhand.core.errors import OptionError, ScoringError
 from evenhand.core.terminal import preview
 from evenhand.sandbox.port import Limits, Program, Sandbox
 from evenhand.sandbox.selection import default_sandbox
+from evenhand.scoring.definition import scorer
 from evenhand.scoring.types import ScorerInput
 
 _OPENING = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
-_OPTIONS = {
-    "timeout": "wall_seconds",
-    "memory_bytes": "memory_bytes",
-    "processes": "processes",
-    "output_bytes": "output_bytes",
-}
+DEFAULTS = Limits()
 
 
 def extract_code(response: str) -> str:
@@ -45,15 +40,38 @@ def extract_code(response: str) -> str:
     return code
 
 
-def code_sandbox(sample: ScorerInput) -> dict[str, Any]:
+@scorer
+def code_sandbox(
+    sample: ScorerInput,
+    *,
+    timeout: float = DEFAULTS.wall_seconds,
+    memory_bytes: int = DEFAULTS.memory_bytes,
+    processes: int = DEFAULTS.processes,
+    output_bytes: int = DEFAULTS.output_bytes,
+    objects: bool | None = None,
+) -> dict[str, Any]:
     """Run the response's code with `metadata["_prompt"]` against `metadata["_test"]` in a sandbox."""
-    return _blocking(code_sandbox_async(sample))
+    limits = _limits(timeout, memory_bytes, processes, output_bytes)
+    return _blocking(_grade(sample, limits, objects))
 
 
-async def code_sandbox_async(sample: ScorerInput) -> dict[str, Any]:
+@scorer(name="code_sandbox")
+async def code_sandbox_async(
+    sample: ScorerInput,
+    *,
+    timeout: float = DEFAULTS.wall_seconds,  # noqa: ASYNC109  the program's limit, held by the sandbox
+    memory_bytes: int = DEFAULTS.memory_bytes,
+    processes: int = DEFAULTS.processes,
+    output_bytes: int = DEFAULTS.output_bytes,
+    objects: bool | None = None,
+) -> dict[str, Any]:
     """`code_sandbox` for callers with an event loop; many may run at once."""
+    return await _grade(sample, _limits(timeout, memory_bytes, processes, output_bytes), objects)
+
+
+async def _grade(sample: ScorerInput, limits: Limits, objects: bool | None) -> dict[str, Any]:
     code = extract_code(sample.response)
-    program = build_program(sample, code)
+    program = build_program(sample, code, limits=limits, objects=objects)
     sandbox: Sandbox = (
         sample.sandbox if sample.sandbox is not None else default_sandbox(settings.load().sandbox)
     )
@@ -81,7 +99,9 @@ async def code_sandbox_async(sample: ScorerInput) -> dict[str, Any]:
     }
 
 
-def build_program(sample: ScorerInput, code: str) -> Program:
+def build_program(
+    sample: ScorerInput, code: str, *, limits: Limits = DEFAULTS, objects: bool | None = None
+) -> Program:
     """The program that joins the sample's prompt, code and test."""
     metadata = sample.metadata
     test = metadata.get("_test")
@@ -92,14 +112,13 @@ def build_program(sample: ScorerInput, code: str) -> Program:
         raise ScoringError("metadata['_prompt'] is not text", kind="bad_prompt")
     entry_point = _entry_point(sample, prompt)
     trusted = trusted_part(prompt, entry_point)
-    objects = sample.config.get("objects")
     return Program(
         source=join(prompt, code, entry_point, trusted),
         test=test,
         trusted=trusted,
         entry_point=entry_point,
-        objects=None if objects is None else bool(objects),
-        limits=_limits(sample),
+        objects=objects,
+        limits=limits,
     )
 
 
@@ -187,17 +206,22 @@ def _parse(source: str) -> ast.Module | None:
         return None
 
 
-def _limits(sample: ScorerInput) -> Limits:
-    changes: dict[str, Any] = {}
-    for option, field in _OPTIONS.items():
-        if option in sample.config:
-            value = sample.config[option]
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-                raise OptionError(f"code_sandbox: option '{option}' must be a positive number")
-            changes[field] = float(value) if option == "timeout" else int(value)
-    if "wall_seconds" in changes:
-        changes["cpu_seconds"] = max(1, round(changes["wall_seconds"] + 0.5))
-    return structs.replace(Limits(), **changes)
+def _limits(timeout: float, memory_bytes: int, processes: int, output_bytes: int) -> Limits:
+    for name, value in (
+        ("timeout", timeout),
+        ("memory_bytes", memory_bytes),
+        ("processes", processes),
+        ("output_bytes", output_bytes),
+    ):
+        if not 0 < value < 1e15:
+            raise OptionError(f"code_sandbox: option '{name}' must be a positive number, not {value}")
+    return Limits(
+        wall_seconds=timeout,
+        cpu_seconds=math.ceil(timeout),
+        memory_bytes=memory_bytes,
+        processes=processes,
+        output_bytes=output_bytes,
+    )
 
 
 def _blocking(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ ENTRY_POINTS = "evenhand.scorers"
 
 # name -> module that defines it, imported when the scorer is first asked for
 BUILT_IN: dict[str, str] = {
+    "code_sandbox": "evenhand.scoring.code_execution",
     "exact_match": "evenhand.scoring.text",
     "fuzzy_match": "evenhand.scoring.text",
 }

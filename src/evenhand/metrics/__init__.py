@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand.metrics.aggregation import category_breakdown as category_breakdown
+    from evenhand.metrics.agreement import (
+        cohen_kappa as cohen_kappa,
+    )
+    from evenhand.metrics.agreement import (
+        fleiss_kappa as fleiss_kappa,
+    )
+    from evenhand.metrics.agreement import (
+        krippendorff_alpha as krippendorff_alpha,
+    )
     from evenhand.metrics.bootstrap import bootstrap_ci as bootstrap_ci
+    from evenhand.metrics.correction import ppi_mean as ppi_mean
+    from evenhand.metrics.correction import rogan_gladen as rogan_gladen
     from evenhand.metrics.differences import non_inferiority as non_inferiority
     from evenhand.metrics.effects import (
         cohens_d_paired as cohens_d_paired,
@@ -75,6 +86,9 @@ if TYPE_CHECKING:
     from evenhand.metrics.power import (
         sd_of_problem_means as sd_of_problem_means,
     )
+    from evenhand.metrics.ranking import Ranked as Ranked
+    from evenhand.metrics.ranking import Ranking as Ranking
+    from evenhand.metrics.ranking import bradley_terry as bradley_terry
     from evenhand.metrics.repeats import (
         pass_at_k as pass_at_k,
     )
@@ -99,6 +113,18 @@ if TYPE_CHECKING:
     from evenhand.metrics.repeats import (
         variance_split as variance_split,
     )
+    from evenhand.metrics.sequential import (
+        ConfidenceSequence as ConfidenceSequence,
+    )
+    from evenhand.metrics.sequential import (
+        SequentialTest as SequentialTest,
+    )
+    from evenhand.metrics.sequential import (
+        confidence_sequence as confidence_sequence,
+    )
+    from evenhand.metrics.sequential import (
+        paired_sequential_test as paired_sequential_test,
+    )
     from evenhand.metrics.types import (
         CategoryScore as CategoryScore,
     )
@@ -118,33 +144,44 @@ if TYPE_CHECKING:
 # name -> module that defines it
 _PUBLIC = {
     "CategoryScore": "types",
+    "ConfidenceSequence": "sequential",
     "Interval": "types",
     "NonInferiority": "types",
+    "Ranked": "ranking",
+    "Ranking": "ranking",
+    "SequentialTest": "sequential",
     "TestResult": "types",
     "VarianceSplit": "types",
     "as_fraction": "exact",
     "benjamini_hochberg": "multiplicity",
     "bootstrap_ci": "bootstrap",
+    "bradley_terry": "ranking",
     "category_breakdown": "aggregation",
     "clustered_minimum_detectable_effect": "power",
     "clustered_power_of": "power",
+    "cohen_kappa": "agreement",
     "cohens_d_paired": "effects",
     "compare_exactly": "exact",
+    "confidence_sequence": "sequential",
     "exact_mean": "exact",
     "exact_sum": "exact",
+    "fleiss_kappa": "agreement",
     "holm": "multiplicity",
+    "krippendorff_alpha": "agreement",
     "matched_odds_ratio": "effects",
     "mcnemar": "paired",
     "mean_interval": "intervals",
     "minimum_detectable_effect": "power",
     "non_inferiority": "differences",
     "paired_difference": "paired",
+    "paired_sequential_test": "sequential",
     "pass_at_k": "repeats",
     "pass_at_k_interval": "repeats",
     "pass_hat_k": "repeats",
     "pass_hat_k_interval": "repeats",
     "permutation_test": "paired",
     "power_of": "power",
+    "ppi_mean": "correction",
     "problem_pass_at_k_interval": "repeats",
     "problem_pass_hat_k_interval": "repeats",
     "proportion_interval": "intervals",
@@ -152,6 +189,7 @@ _PUBLIC = {
     "required_items": "power",
     "required_n": "power",
     "required_repeats": "power",
+    "rogan_gladen": "correction",
     "sd_of_problem_means": "power",
     "sign_test": "paired",
     "variance_split": "repeats",
@@ -160,33 +198,44 @@ _PUBLIC = {
 
 __all__ = [
     "CategoryScore",
+    "ConfidenceSequence",
     "Interval",
     "NonInferiority",
+    "Ranked",
+    "Ranking",
+    "SequentialTest",
     "TestResult",
     "VarianceSplit",
     "as_fraction",
     "benjamini_hochberg",
     "bootstrap_ci",
+    "bradley_terry",
     "category_breakdown",
     "clustered_minimum_detectable_effect",
     "clustered_power_of",
+    "cohen_kappa",
     "cohens_d_paired",
     "compare_exactly",
+    "confidence_sequence",
     "exact_mean",
     "exact_sum",
+    "fleiss_kappa",
     "holm",
+    "krippendorff_alpha",
     "matched_odds_ratio",
     "mcnemar",
     "mean_interval",
     "minimum_detectable_effect",
     "non_inferiority",
     "paired_difference",
+    "paired_sequential_test",
     "pass_at_k",
     "pass_at_k_interval",
     "pass_hat_k",
     "pass_hat_k_interval",
     "permutation_test",
     "power_of",
+    "ppi_mean",
     "problem_pass_at_k_interval",
     "problem_pass_hat_k_interval",
     "proportion_interval",
@@ -194,6 +243,7 @@ __all__ = [
     "required_items",
     "required_n",
     "required_repeats",
+    "rogan_gladen",
     "sd_of_problem_means",
     "sign_test",
     "variance_split",

@@ -40,7 +40,7 @@ def clustered_error(totals: GroupTotals) -> ClusteredError:
     """Standard error of the overall mean when only groups are independent, and its degrees of freedom.
 
     The variance is Σ_g r_g² / (1 − m_g/n) / n² with r_g the sum of residuals in group g of size m_g: the
-    clustered standard error of Miller (2024, arXiv 2411.00640, equation 4) with the bias correction of Bell
+    clustered standard error of Miller (2024, arXiv 2411.00640) with the bias correction of Bell
     and McCaffrey (2002), which for equal sizes is the factor G/(G − 1). The degrees of freedom are their
     Satterthwaite approximation, (tr K)²/tr K², for group totals whose spread grows with the group's size;
     for equal sizes they are G − 1, and fewer when a few groups dominate.

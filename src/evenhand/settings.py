@@ -39,6 +39,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`EVENHAND_DATA`, else the user's data folder: databases."""
     cache_folder: Path
     """`EVENHAND_CACHE`, else the user's cache folder: model replies."""
+    github_step_summary: Path | None = None
+    """`GITHUB_STEP_SUMMARY`: the file that GitHub Actions shows as the summary of a step."""
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
@@ -63,6 +65,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         judge_api_key=_secret(env, "EVENHAND_JUDGE_API_KEY") or api_key,
         data_folder=data_folder,
         cache_folder=_folder(env, "EVENHAND_CACHE", "XDG_CACHE_HOME", home / ".cache"),
+        github_step_summary=Path(env["GITHUB_STEP_SUMMARY"]) if env.get("GITHUB_STEP_SUMMARY") else None,
     )
 
 

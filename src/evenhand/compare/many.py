@@ -1,0 +1,151 @@
+"""Several runs of one benchmark: a table, every pair tested, and who cannot be told apart."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from msgspec import Struct
+
+from evenhand import metrics
+from evenhand.compare.comparison import Options, difference
+from evenhand.compare.compatibility import differences
+from evenhand.compare.pairing import tally_of
+from evenhand.compare.values import per_problem
+from evenhand.core.errors import Incomparable, InputError
+from evenhand.core.outcome import Tally
+from evenhand.metrics.multiplicity import holm
+from evenhand.metrics.paired import permutation_test
+from evenhand.metrics.types import Interval
+from evenhand.results import RunResults
+
+
+class RankedRun(Struct, frozen=True, kw_only=True):
+    """One row of the table."""
+
+    name: str
+    """Where the run came from."""
+    mean: Interval
+    """Over the problems that all runs share."""
+    tally: Tally
+    """All its samples by status."""
+    letters: str
+    """Runs that share a letter cannot be told apart."""
+
+
+class PairTest(Struct, frozen=True, kw_only=True):
+    """Two of the runs."""
+
+    first: str
+    """One run."""
+    second: str
+    """The other run."""
+    delta: Interval
+    """Second minus first."""
+    p_value: float
+    """Of the sign-flip test over problems."""
+    p_adjusted: float
+    """The same after Holm's correction over all pairs."""
+
+
+class ManyRuns(Struct, frozen=True, kw_only=True):
+    """The comparison of several runs."""
+
+    benchmark: str
+    """The benchmark's name."""
+    problems: int
+    """How many problems all runs have scored."""
+    dropped: int
+    """How many problems are missing in at least one run."""
+    runs: list[RankedRun]
+    """Best first."""
+    pairs: list[PairTest]
+    """Every pair."""
+    groups: list[list[str]]
+    """The largest sets of runs that cannot be told apart."""
+
+
+def compare_many(runs: Sequence[RunResults], options: Options | None = None) -> ManyRuns:
+    """Rank the runs on the problems that all of them have scored."""
+    options = options or Options()
+    names = _names(runs)
+    if not options.force:
+        different = [
+            f"{names[i]}: {words}" for i, run in enumerate(runs[1:], 1) for words in differences(runs[0], run)
+        ]
+        if different:
+            raise Incomparable(different)
+    scores = [per_problem("mean_reward", run.samples) for run in runs]
+    shared = sorted(set.intersection(*(set(one) for one in scores)))
+    if not shared:
+        raise InputError("nothing to compare: no problem is scored in all runs")
+    values = [np.array([one[index] for index in shared]) for one in scores]
+    order = sorted(range(len(runs)), key=lambda i: (-float(np.mean(values[i])), names[i]))
+    tests = [
+        (i, j, permutation_test(values[j] - values[i], seed=options.seed).p_value)
+        for i, j in combinations(order, 2)
+    ]
+    adjusted = holm([p for *_, p in tests]).tolist()
+    alpha = 1 - options.confidence_level
+    alike = {frozenset((i, j)) for (i, j, _), p in zip(tests, adjusted, strict=True) if p >= alpha}
+    groups = cliques(order, alike)
+    return ManyRuns(
+        benchmark=runs[0].name,
+        problems=len(shared),
+        dropped=len(set().union(*scores)) - len(shared),
+        runs=[
+            RankedRun(
+                name=names[i],
+                mean=metrics.mean_interval(
+                    values[i], confidence_level=options.confidence_level, seed=options.seed
+                ),
+                tally=tally_of(runs[i].samples),
+                letters="".join(_letter(n) for n, group in enumerate(groups) if i in group),
+            )
+            for i in order
+        ],
+        pairs=[
+            PairTest(
+                first=names[i],
+                second=names[j],
+                delta=difference(values[i], values[j], options),
+                p_value=p,
+                p_adjusted=q,
+            )
+            for (i, j, p), q in zip(tests, adjusted, strict=True)
+        ],
+        groups=[[names[i] for i in group] for group in groups],
+    )
+
+
+def cliques(order: Sequence[int], alike: set[frozenset[int]]) -> list[list[int]]:
+    """The maximal sets in which every two members are alike, in the given order (Bron and Kerbosch, 1973)."""
+    neighbours = {i: {j for j in order if frozenset((i, j)) in alike and i != j} for i in order}
+    found: list[list[int]] = []
+
+    def grow(chosen: list[int], candidates: set[int], excluded: set[int]) -> None:
+        if not candidates and not excluded:
+            found.append(chosen)
+            return
+        for one in [i for i in order if i in candidates]:
+            grow([*chosen, one], candidates & neighbours[one], excluded & neighbours[one])
+            candidates = candidates - {one}
+            excluded = excluded | {one}
+
+    grow([], set(order), set())
+    place = {one: index for index, one in enumerate(order)}
+    return sorted(
+        (sorted(group, key=place.__getitem__) for group in found), key=lambda g: [place[i] for i in g]
+    )
+
+
+def _names(runs: Sequence[RunResults]) -> list[str]:
+    """Short names that are still different: the last parts of the paths."""
+    for depth in (1, 2, 3):
+        names = ["/".join(run.path.parts[-depth:]) for run in runs]
+        if len(set(names)) == len(names):
+            return names
+    return [str(run.path) for run in runs]
+
+
+def _letter(index: int) -> str:
+    return chr(ord("a") + index) if index < 26 else f"({index})"

@@ -1,0 +1,208 @@
+"""How many problems and repeats a wanted effect needs, and what that costs."""
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+from msgspec import Struct
+
+from evenhand.core.errors import InputError, OptionError
+from evenhand.metrics.power import power_of, required_n
+from evenhand.metrics.types import Alternative
+from evenhand.results import RunResults
+
+
+class Noise(Struct, frozen=True, kw_only=True):
+    """How much a paired difference varies: between problems, and within a problem from repeat to repeat."""
+
+    between: float
+    """Variance of the true per-problem differences."""
+    within: float
+    """Variance of one answer's score around its problem's mean, added over both sides."""
+    source: str
+    """Where the figures come from."""
+
+    def sd(self, repeats: int) -> float:
+        """Standard deviation of a problem's difference of means over `repeats` answers on each side."""
+        return sqrt(self.between + self.within / repeats)
+
+
+class Cost(Struct, frozen=True, kw_only=True):
+    """What one more of each costs, in US dollars."""
+
+    answer: float = 0.0
+    """One answer of the model."""
+    judge: float = 0.0
+    """One judged answer."""
+    label: float = 0.0
+    """One human label."""
+    labels: int = 0
+    """How many human labels are wanted whatever the plan."""
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """One way to see the effect."""
+
+    problems: int
+    """How many problems."""
+    repeats: int
+    """How many answers per problem and side."""
+    answers: int
+    """Answers on both sides together."""
+    cost_usd: float
+    """All answers, judgements and labels."""
+    power: float
+    """The probability of a significant result if the effect is real."""
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """What was asked and the ways to get it, cheapest first."""
+
+    effect: float
+    """The difference to be seen."""
+    alpha: float
+    """The error rate."""
+    alternative: Alternative
+    """`greater`: a difference in one direction, as `compare` and `gate` test it; or `two-sided`."""
+    wanted_power: float
+    """The power asked for."""
+    noise: Noise
+    """What was assumed or measured."""
+    plans: list[Plan]
+    """Cheapest first; ties go to fewer answers, then to fewer repeats."""
+    curve: list[Plan]
+    """Power against the number of problems for the cheapest number of repeats."""
+
+
+def noise_from_runs(base: RunResults, candidate: RunResults | None) -> Noise:
+    """Measure the noise on a pilot: two runs, or one run against an imagined twin."""
+    mine = _groups(base)
+    if candidate is None:
+        return _noise_of_twin(mine, str(base.path))
+    theirs = _groups(candidate)
+    shared = sorted(mine.keys() & theirs.keys())
+    if len(shared) < 2:
+        raise InputError("a pilot needs at least two problems that are scored in both runs")
+    deltas = np.array([np.mean(theirs[i]) - np.mean(mine[i]) for i in shared])
+    within = _within([mine[i] for i in shared]) + _within([theirs[i] for i in shared])
+    repeats = float(np.mean([min(len(mine[i]), len(theirs[i])) for i in shared]))
+    between = (
+        max(0.0, float(np.var(deltas, ddof=1)) - within / repeats)
+        if within
+        else float(np.var(deltas, ddof=1))
+    )
+    return Noise(
+        between=between,
+        within=within,
+        source=f"pilot of {len(shared)} problems: {base.path} and {candidate.path}",
+    )
+
+
+def noise_from_rates(rate: float, discordant: float | None) -> Noise:
+    """The noise of yes-or-no scores: `discordant` is the share of problems on which the two sides differ."""
+    if not 0 < rate < 1:
+        raise OptionError(f"the expected score must lie between 0 and 1, and is {rate}")
+    if discordant is None:
+        # Independent sides at the same rate: the most that can differ without a correlation between them.
+        return Noise(
+            between=0.0, within=2 * rate * (1 - rate), source=f"assumed: score {rate:g}, independent answers"
+        )
+    if not 0 < discordant <= 1:
+        raise OptionError(f"the discordant share must lie above 0 and at most at 1, and is {discordant}")
+    return Noise(
+        between=discordant,
+        within=0.0,
+        source=f"assumed: {discordant:.1%} of the problems differ between the sides",
+    )
+
+
+def make_plan(
+    effect: float,
+    noise: Noise,
+    *,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    alternative: Alternative = "greater",
+    cost: Cost | None = None,
+    repeats: Sequence[int] = (1, 2, 4, 8, 16),
+) -> Planned:
+    """The problems needed for each number of repeats, and the cheapest way."""
+    cost = cost or Cost()
+    if not effect > 0:
+        raise OptionError(f"the effect must be above 0, and is {effect}")
+    if not 0 < power < 1:
+        raise OptionError(f"the power must lie between 0 and 1, and is {power}")
+    if noise.between + noise.within <= 0:
+        raise InputError(
+            "the pilot shows no differences at all: nothing to plan from; state assumptions instead"
+        )
+    goal = _Goal(effect=effect, noise=noise, alpha=alpha, alternative=alternative, cost=cost)
+    plans = [
+        _plan(
+            required_n(effect, noise.sd(count), power=power, alpha=alpha, alternative=alternative),
+            count,
+            goal,
+        )
+        for count in repeats
+    ]
+    plans.sort(key=lambda plan: (plan.cost_usd, plan.answers, plan.repeats))
+    best = plans[0]
+    sizes = sorted({max(2, round(best.problems * part)) for part in np.linspace(0.1, 2.0, 20)})
+    return Planned(
+        effect=effect,
+        alpha=alpha,
+        alternative=alternative,
+        wanted_power=power,
+        noise=noise,
+        plans=plans,
+        curve=[_plan(size, best.repeats, goal) for size in sizes],
+    )
+
+
+class _Goal(Struct, frozen=True, kw_only=True):
+    effect: float
+    noise: Noise
+    alpha: float
+    alternative: Alternative
+    cost: Cost
+
+
+def _plan(problems: int, repeats: int, goal: _Goal) -> Plan:
+    answers = 2 * problems * repeats
+    cost = goal.cost
+    return Plan(
+        problems=problems,
+        repeats=repeats,
+        answers=answers,
+        cost_usd=answers * (cost.answer + cost.judge) + cost.label * cost.labels,
+        power=power_of(
+            goal.effect, goal.noise.sd(repeats), problems, alpha=goal.alpha, alternative=goal.alternative
+        ),
+    )
+
+
+def _groups(run: RunResults) -> dict[int, list[float]]:
+    groups: dict[int, list[float]] = {}
+    for sample in run.samples:
+        if sample.reward is not None:
+            groups.setdefault(sample.problem_idx, []).append(float(sample.reward))
+    return groups
+
+
+def _noise_of_twin(groups: dict[int, list[float]], path: str) -> Noise:
+    if len(groups) < 2:
+        raise InputError("a pilot needs at least two scored problems")
+    within = 2 * _within(list(groups.values()))
+    if within == 0.0:
+        # One answer per problem cannot tell how noisy an answer is; independent sides are the cautious reading.
+        means = [float(np.mean(values)) for values in groups.values()]
+        within = 2 * float(np.var(means, ddof=1))
+    return Noise(
+        between=0.0, within=within, source=f"pilot of {len(groups)} problems: {path}, against a like run"
+    )
+
+
+def _within(groups: Sequence[Sequence[float]]) -> float:
+    """The mean variance within problems, over those with at least two answers."""
+    spread = [float(np.var(values, ddof=1)) for values in groups if len(values) > 1]
+    return float(np.mean(spread)) if spread else 0.0

@@ -1,0 +1,99 @@
+"""A verdict that may be looked at after every sample.
+
+Ordinary p-values and intervals are valid for one look, decided on beforehand. These stay valid however often one
+looks and whenever one stops (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting").
+For that the order of the problems must not depend on their scores: they are taken by their number, up to the first
+one that is not yet there on both sides.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from evenhand.compare.comparison import FALLBACK_EFFECT, Options
+from evenhand.compare.compatibility import differences
+from evenhand.compare.pairing import pair_runs, score_range
+from evenhand.compare.verdict import Evidence, Verdict, decide
+from evenhand.core.errors import Incomparable, InputError
+from evenhand.metrics.sequential import confidence_sequence, paired_sequential_test
+from evenhand.metrics.types import Interval
+from evenhand.results import RunResults
+
+
+class SequentialComparison(Struct, frozen=True, kw_only=True):
+    """Where a growing comparison stands."""
+
+    benchmark: str
+    """The benchmark's name."""
+    verdict: Verdict
+    """What can be said now, and would still hold after any number of further looks."""
+    delta: Interval
+    """Candidate minus base, from a confidence sequence."""
+    p_drop: float
+    """Anytime-valid and one-sided: of data like these, at any time, if the candidate were not worse."""
+    p_rise: float
+    """The same for a candidate that is not better."""
+    problems: int
+    """How many problems in a row are there on both sides."""
+    waiting: int
+    """How many problems come after the first gap and do not count yet."""
+    decided_at: int | None
+    """After how many problems a drop was first proven."""
+
+
+def compare_sequentially(
+    base: RunResults, candidate: RunResults, options: Options | None = None
+) -> SequentialComparison:
+    """Compare two runs that may still be growing."""
+    options = options or Options()
+    different = differences(base, candidate)
+    if different and not options.force:
+        raise Incomparable(different)
+    pairing = pair_runs(base, candidate)
+    first_gap = min(
+        (one.problem_idx for one in pairing.coverage.missing if "absent" in (one.base, one.candidate)),
+        default=None,
+    )
+    ready = [one for one in pairing.problems if first_gap is None or one.problem_idx < first_gap]
+    if not ready:
+        raise InputError(f"nothing to look at yet: problem {first_gap} is not there on both sides")
+    low, high = score_range([*base.samples, *candidate.samples])
+    bounds = (low - high, high - low)
+    alpha = 1 - options.confidence_level
+    deltas = [one.delta for one in ready]
+    drop = paired_sequential_test(deltas, bounds=bounds, alpha=alpha, alternative="less")
+    rise = paired_sequential_test(deltas, bounds=bounds, alpha=alpha, alternative="greater")
+    sequence = confidence_sequence(
+        deltas, bounds=bounds, confidence_level=options.confidence_level, every=len(deltas)
+    )
+    delta = Interval(
+        value=sequence.value[-1],
+        ci_lower=sequence.ci_lower[-1],
+        ci_upper=sequence.ci_upper[-1],
+        confidence_level=options.confidence_level,
+        method=f"confidence sequence ({sequence.method})",
+        n=len(deltas),
+    )
+    verdict = decide(
+        Evidence(
+            delta=delta,
+            p_drop=drop.p_value,
+            p_rise=rise.p_value,
+            max_drop=options.max_drop,
+            coverage_share=pairing.coverage.share,
+            min_coverage=0.0,
+            more_problems=None,
+            wanted_effect=options.max_drop or FALLBACK_EFFECT,
+        )
+    )
+    if verdict.name == "INCONCLUSIVE":
+        verdict = replace(verdict, next_step="Let both runs go on and look again whenever you like.")
+    return SequentialComparison(
+        benchmark=base.name,
+        verdict=verdict,
+        delta=delta,
+        p_drop=drop.p_value,
+        p_rise=rise.p_value,
+        problems=len(ready),
+        waiting=len(pairing.problems) - len(ready),
+        decided_at=drop.decided_at,
+    )

@@ -1,0 +1,145 @@
+"""The gate: statuses, verdicts, limits, correction."""
+
+from xml.etree import ElementTree
+
+import junitparser
+import numpy as np
+import pytest
+from tests.runs import run, single, usage
+
+from evenhand.compare.gate import GateReport, run_gate
+from evenhand.compare.junit import gate_junit
+from evenhand.compare.markdown import gate_markdown
+from evenhand.compare.policy import parse_policy
+from evenhand.core.errors import Incomparable
+from evenhand.results import BenchmarkSummary, Bundle, RunResults
+
+
+def scores(right: int, total: int, *, flipped: int = 0) -> RunResults:
+    """`right` of `total`; the first `flipped` of the right ones are wrong instead."""
+    values = [1.0] * right + [0.0] * (total - right)
+    values[:flipped] = [0.0] * flipped
+    return run(single(values))
+
+
+def judged(policy: str, base: dict[str, RunResults], candidate: dict[str, RunResults]) -> GateReport:
+    return run_gate(base, candidate, parse_policy("version: 1\n" + policy))
+
+
+def one(policy: str, base: RunResults, candidate: RunResults) -> GateReport:
+    return judged(f"benchmarks: {{a: {policy}}}", {"a": base}, {"a": candidate})
+
+
+def test_a_proven_drop_beyond_the_limit_is_a_breach_and_no_go() -> None:
+    """100 of 1,000 lost, none won: damage 0.1 with a standard error of √(0.1 × 0.9 / 999) ≈ 0.0095."""
+    report = one("{tier: critical, max_drop: 0.01}", scores(900, 1000), scores(900, 1000, flipped=100))
+    gate = report.gates[0]
+    assert (gate.status, report.verdict) == ("BREACH", "NO-GO")
+    assert gate.damage == pytest.approx(0.1)
+    assert gate.damage_lower == pytest.approx(0.1 - 1.6464 * np.sqrt(0.1 * 0.9 / 999), abs=2e-3)
+    assert "a dropped by more than is tolerated" in report.sentence
+
+
+def test_a_small_drop_within_the_limit_passes() -> None:
+    report = one("{max_drop: 0.05}", scores(900, 1000), scores(900, 1000, flipped=10))
+    assert (report.gates[0].status, report.verdict) == ("PASS", "GO")
+
+
+def test_identical_runs_pass_even_a_limit_of_zero() -> None:
+    assert one("{max_drop: 0}", scores(50, 100), scores(50, 100)).verdict == "GO"
+
+
+def test_a_few_problems_are_insufficient_evidence_and_never_a_pass() -> None:
+    report = one("{max_drop: 0.01}", scores(9, 10), scores(9, 10, flipped=1))
+    assert (report.gates[0].status, report.verdict) == ("INSUFFICIENT_EVIDENCE", "INCONCLUSIVE")
+
+
+def test_estimates_alone_decide_when_the_policy_says_so() -> None:
+    policy = "{max_drop: 0.01, require_significance: false}"
+    assert one(policy, scores(9, 10), scores(9, 10, flipped=1)).verdict == "NO-GO"
+    assert one(policy, scores(9, 10), scores(9, 10)).verdict == "GO"
+
+
+def test_a_benchmark_that_was_not_run_is_missing_and_inconclusive() -> None:
+    runs = {"a": scores(900, 1000)}
+    report = judged("benchmarks: {a: {max_drop: 0.05}, b: {}}", runs, runs)
+    assert {gate.benchmark: gate.status for gate in report.gates} == {"a": "PASS", "b": "MISSING"}
+    assert report.verdict == "INCONCLUSIVE"
+
+
+def test_advisory_metrics_never_decide() -> None:
+    runs = {"a": scores(900, 1000), "b": scores(900, 1000)}
+    worse = {"a": scores(900, 1000), "b": scores(900, 1000, flipped=500)}
+    report = judged("benchmarks: {a: {}, b: {tier: advisory}}", runs, worse)
+    assert {gate.benchmark: gate.status for gate in report.gates} == {"a": "PASS", "b": "BREACH"}
+    assert report.verdict == "GO"
+
+
+def test_relative_limits_count_below_the_guard_only() -> None:
+    """Base 0.1: 2 % of it is 0.002, so a drop of 0.02 breaks it although 0.05 absolute would allow it."""
+    policy = "{max_drop: 0.05, max_relative_drop: 0.02, relative_guard_below: 0.2}"
+    low = one(policy, scores(1000, 10_000), scores(1000, 10_000, flipped=200)).gates[0]
+    assert low.status == "BREACH"
+    assert low.limit == pytest.approx(0.002)
+    high = one(policy, scores(9000, 10_000), scores(9000, 10_000, flipped=200)).gates[0]
+    assert (high.status, high.limit) == ("PASS", 0.05)
+
+
+def test_costs_are_gated_with_lower_being_better() -> None:
+    base = run(single([1.0] * 50), usage=usage(tokens=100, cost=0.01, seconds=2.0))
+    dear = run(single([1.0] * 50), usage=usage(tokens=100, cost=0.02, seconds=1.0))
+    policy = "{metrics: {cost: {max_relative_drop: 0.1}, duration: {max_relative_drop: 0.1}, tokens: {max_drop: 5}}}"
+    found = {gate.metric: gate.status for gate in one(policy, base, dear).gates}
+    assert found == {"cost": "BREACH", "duration": "PASS", "tokens": "PASS"}
+
+
+def test_unknown_costs_are_missing_and_not_zero() -> None:
+    report = one("{metrics: {cost: {max_relative_drop: 0.1}}}", scores(9, 10), scores(9, 10))
+    assert report.gates[0].status == "MISSING"
+
+
+def test_pass_at_k_uses_the_repeats() -> None:
+    """pass@2 with one of four right: 1 − C(3,2)/C(4,2) = 0.5; both of two right: C(1,2) = 0."""
+    base = run({i: [1.0, 0.0, 0.0, 0.0] for i in range(10)})
+    assert one("{metric: pass@2, max_drop: 0.1}", base, base).gates[0].base == pytest.approx(0.5)
+    assert one("{metric: pass^2, max_drop: 0.1}", base, base).gates[0].base == 0.0
+
+
+def test_holm_shares_the_error_rate_among_the_gated_metrics() -> None:
+    """6 lost of 20, none won: sign flips one-sided p = 1/64 = 0.016, enough alone and not among ten."""
+    alone = one("{max_drop: 0}", scores(20, 20), scores(20, 20, flipped=6))
+    assert alone.gates[0].p_value == pytest.approx(1 / 64, abs=0.004)
+    assert alone.verdict == "NO-GO"
+    names = [f"b{i}" for i in range(9)]
+    base = {"a": scores(20, 20), **{name: scores(10, 20) for name in names}}
+    candidate = {"a": scores(20, 20, flipped=6), **{name: scores(10, 20) for name in names}}
+    together = judged("defaults: {max_drop: 0}", base, candidate)
+    assert next(g for g in together.gates if g.benchmark == "a").status == "INSUFFICIENT_EVIDENCE"
+
+
+def test_too_little_coverage_is_insufficient_evidence() -> None:
+    report = one("{min_coverage: 0.9}", run(single([1.0] * 100)), run(single([1.0] * 60 + [None] * 40)))
+    assert report.gates[0].status == "INSUFFICIENT_EVIDENCE"
+    assert "60.0% of the problems are compared" in report.gates[0].reasons[0]
+
+
+def test_runs_that_measured_different_things_are_refused() -> None:
+    base, candidate = (
+        run(single([1.0, 0.0]), bundle=Bundle(benchmark=BenchmarkSummary(name="a"), hashes={"judge": digest}))
+        for digest in ("1" * 64, "2" * 64)
+    )
+    with pytest.raises(Incomparable, match="a: the judge"):
+        one("{}", base, candidate)
+
+
+def test_reports_tell_the_same_story() -> None:
+    policy = "benchmarks: {a: {max_drop: 0.01}, b: {tier: advisory}, 'c<&\"': {}}"
+    base = {"a": scores(900, 1000), "b": scores(9, 10)}
+    report = judged(policy, base, {"a": scores(900, 1000, flipped=100), "b": scores(9, 10)})
+    suite = next(iter(junitparser.JUnitXml.fromstring(gate_junit(report).encode())))
+    assert (suite.tests, suite.failures, suite.errors, suite.skipped) == (3, 1, 1, 1)
+    names = [case.attrib["classname"] for case in ElementTree.fromstring(gate_junit(report)).iter("testcase")]
+    assert 'c<&"' in names
+    text = gate_markdown(report)
+    assert "NO-GO" in text
+    assert "| a | mean\\_reward | supporting | ❌ BREACH |" in text

@@ -4,12 +4,17 @@ import asyncio
 import random
 from time import perf_counter
 
-from evenhand.core.errors import ModelError, ModelRejected
+from msgspec.structs import replace
+
+from evenhand.core.errors import BudgetExceeded, ModelError, ModelRejected, OptionError
+from evenhand.models.cache import ReplyCache, cache_key, may_be_kept
 from evenhand.models.config import EndpointConfig
 from evenhand.models.dialect import Dialect, Parsed, check
 from evenhand.models.limits import AdaptiveLimit, PerMinute
 from evenhand.models.port import ChatReply, ChatRequest
+from evenhand.models.prices import cost_of, find_price
 from evenhand.models.retry import Retryable, delay_before
+from evenhand.models.spend import SpendCap
 from evenhand.models.transport import Transport
 from evenhand.models.usage import Usage
 
@@ -17,18 +22,29 @@ from evenhand.models.usage import Usage
 class Endpoint:
     """The one implementation of `ChatModel` that talks HTTP; the dialect says in which words."""
 
-    def __init__(self, config: EndpointConfig, dialect: Dialect) -> None:
+    def __init__(self, config: EndpointConfig, dialect: Dialect, *, spend: SpendCap | None = None) -> None:
         self.config = config
         self.usage = Usage(concurrency=config.concurrency)
         self._dialect = dialect
         self._transport = Transport(config)
         self._url = config.base_url.rstrip("/") + dialect.path
-        self._headers = dialect.headers(config.api_key.reveal() if config.api_key else None)
+        key = config.api_key.reveal() if config.api_key else None
+        self._key = key.encode() if key else None
+        self._headers = dialect.headers(key)
         self._slots = AdaptiveLimit(config.concurrency)
         self._requests = PerMinute(config.requests_per_minute) if config.requests_per_minute else None
         self._tokens = PerMinute(config.tokens_per_minute) if config.tokens_per_minute else None
         self._structured = config.structured_output == "auto"
         self._rng = random.Random()
+        self._price = config.price or find_price(config.model)
+        if spend is None and config.spend_cap_usd is not None:
+            spend = SpendCap(config.spend_cap_usd)
+        if spend is not None and self._price is None:
+            raise OptionError(f"a spend cap needs a price, and none is known for '{config.model}'; give one")
+        self._spend = spend
+        self._cache: ReplyCache | None = None
+        if config.cache_path is not None:
+            self._cache = ReplyCache(config.cache_path, max_bytes=config.cache_max_bytes)
 
     @property
     def model(self) -> str:
@@ -36,10 +52,29 @@ class Endpoint:
 
     async def aclose(self) -> None:
         await self._transport.aclose()
+        if self._cache is not None:
+            self._cache.close()
+            self._cache = None
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """One reply, after as many attempts as the policy allows."""
+        """One reply: from the cache, or after as many attempts as the policy allows."""
         self.usage.calls += 1
+        if self.config.extra:
+            request = replace(request, extra={**self.config.extra, **request.extra})
+        if self._cache is None:
+            return await self._persist(request)
+        key = cache_key(self.config, request)
+        kept = self._cache.get(key)
+        if kept is not None:
+            self.usage.cached += 1
+            return kept
+        reply = await self._persist(request)
+        if may_be_kept(reply) and self._cache is not None:
+            self._cache.put(key, reply)
+        return reply
+
+    async def _persist(self, request: ChatRequest) -> ChatReply:
+        """Try, and try again where that may help. No slot is held while waiting."""
         policy = self.config.retry
         attempts = 0
         while True:
@@ -56,6 +91,9 @@ class Endpoint:
                     ) from error
                 self.usage.retried(error.kind)
                 wait = delay_before(policy, attempts, error.retry_after, self._rng)
+            except BudgetExceeded as error:
+                self.usage.failed(error.kind)
+                raise
             except ModelRejected as error:
                 if self._refuses_schema(request, error):
                     attempts -= 1
@@ -66,13 +104,33 @@ class Endpoint:
             await asyncio.sleep(wait)
 
     async def _attempt(self, request: ChatRequest, attempt: int) -> ChatReply:
+        longest = self._longest(request)
         body = self._dialect.body(
-            request, model=self.config.model, structured=self._structured, max_tokens=self._longest(request)
+            request, model=self.config.model, structured=self._structured, max_tokens=longest
         )
         if self._requests is not None:
             await self._requests.take()
         if self._tokens is not None:
-            await self._tokens.take(len(body) / 4 + (request.max_tokens or 0))
+            await self._tokens.take(len(body) / 4 + (longest or 0))
+        if self._spend is None:
+            return await self._send(body, attempt)
+        # A token is at least a byte: the body's length bounds the tokens of the question.
+        worst = cost_of(self._price, len(body), longest) or 0.0
+        await self._spend.reserve(worst)
+        # A reply that was lost on the way may have been paid for: it counts at its worst.
+        actual = worst
+        try:
+            reply = await self._send(body, attempt)
+            actual = reply.cost_usd if reply.cost_usd is not None else worst
+        except ModelError as error:
+            if error.status is not None:
+                actual = 0.0
+            raise
+        finally:
+            self._spend.settle(worst, actual)
+        return reply
+
+    async def _send(self, body: bytes, attempt: int) -> ChatReply:
         async with self._slots:
             self.usage.requests += 1
             start = perf_counter()
@@ -84,27 +142,37 @@ class Endpoint:
                 self._slots.observe(refused=refused)
                 self.usage.concurrency = self._slots.slots
             seconds = perf_counter() - start
+        if self._key is not None and self._key in answer.body:
+            # Some endpoints repeat the key in their errors; it goes no further.
+            answer = answer._replace(body=answer.body.replace(self._key, b"***"))
         check(answer)
         return self._reply(self._dialect.parse(answer.body), seconds, attempt)
 
     def _reply(self, parsed: Parsed, seconds: float, attempt: int) -> ChatReply:
-        self.usage.succeeded += 1
-        self.usage.input_tokens += parsed.input_tokens or 0
-        self.usage.output_tokens += parsed.output_tokens or 0
+        usage = self.usage
+        usage.succeeded += 1
+        usage.input_tokens += parsed.input_tokens or 0
+        usage.output_tokens += parsed.output_tokens or 0
+        cost = cost_of(self._price, parsed.input_tokens, parsed.output_tokens)
+        usage.cost_usd += cost or 0.0
         return ChatReply(
             text=parsed.text,
             finish_reason=parsed.finish_reason,
             input_tokens=parsed.input_tokens,
             output_tokens=parsed.output_tokens,
             latency_seconds=seconds,
-            cost_usd=None,
+            cost_usd=cost,
             model=parsed.model or self.config.model,
             attempts=attempt,
             reasoning=parsed.reasoning,
         )
 
     def _longest(self, request: ChatRequest) -> int | None:
-        return request.max_tokens
+        """The reply's limit: the request's, or the default where one is needed."""
+        if request.max_tokens is not None:
+            return request.max_tokens
+        needed = self._spend is not None or self.config.dialect == "anthropic"
+        return self.config.default_max_tokens if needed else None
 
     def _refuses_schema(self, request: ChatRequest, error: ModelRejected) -> bool:
         """Whether the endpoint turned down structured output; remembered, and asked again without."""

@@ -44,12 +44,13 @@ class Transport:
                 return HttpAnswer(
                     response.status, found.get("Content-Type", ""), found.get("Retry-After"), content
                 )
-        except TimeoutError as error:
-            raise Retryable("the endpoint did not answer in time", kind="timeout") from error
+        except TimeoutError:
+            raise Retryable("the endpoint did not answer in time", kind="timeout") from None
         except PrivateAddress as error:
             raise ModelRejected(str(error), kind="forbidden_address") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise translated(error) from error
+            # Without its cause: aiohttp's errors carry the request's headers, and the key is in them.
+            raise translated(error) from None
 
     async def aclose(self) -> None:
         if self._session is not None:

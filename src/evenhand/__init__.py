@@ -11,12 +11,19 @@ __version__ = "0.1.0"
 
 # name -> module that defines it
 _PUBLIC: dict[str, str] = {
+    "Judge": "evenhand.scoring.judging.engine",
+    "JudgeScoringConfig": "evenhand.scoring.judging.config",
     "Scorer": "evenhand.scoring.definition",
     "ScorerInput": "evenhand.scoring.types",
+    "build_judge_prompt": "evenhand.scoring.judging.prompts",
     "code_sandbox": "evenhand.scoring.code_execution",
     "exact_match": "evenhand.scoring.text",
     "fuzzy_match": "evenhand.scoring.text",
     "get_scorer": "evenhand.scoring.registry",
+    "judge_samples": "evenhand.scoring.judging.pipeline",
+    "judge_score": "evenhand.scoring.judge",
+    "needs_judge": "evenhand.scoring.judge",
+    "parse_judge_response": "evenhand.scoring.judging.verdicts",
     "score_sample": "evenhand.scoring.apply",
     "score_sample_async": "evenhand.scoring.apply",
     "scorer": "evenhand.scoring.definition",
@@ -24,13 +31,20 @@ _PUBLIC: dict[str, str] = {
 }
 
 __all__ = [
+    "Judge",
+    "JudgeScoringConfig",
     "Scorer",
     "ScorerInput",
     "__version__",
+    "build_judge_prompt",
     "code_sandbox",
     "exact_match",
     "fuzzy_match",
     "get_scorer",
+    "judge_samples",
+    "judge_score",
+    "needs_judge",
+    "parse_judge_response",
     "score_sample",
     "score_sample_async",
     "scorer",

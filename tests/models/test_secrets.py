@@ -32,6 +32,10 @@ def echoing(call: MockCall) -> MockAnswer:
     return MockAnswer(text=f"your key is {PLANTED}")
 
 
+def files_in(folder: Path) -> list[str]:
+    return [path.read_bytes().decode("latin-1") for path in folder.rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize("dialect", ["openai", "anthropic"])
 async def test_the_key_is_in_nothing_that_is_written(
     tmp_path: Path, dialect: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
@@ -55,15 +59,18 @@ async def test_the_key_is_in_nothing_that_is_written(
                 written += [repr(reply), msgspec.json.encode(reply).decode()]
             except ModelError as error:
                 written += [str(error), repr(error), "".join(traceback.format_exception(error))]
-        samples = [(n, ScorerInput(response=f"{text} {n}")) for n, text in enumerate(("fine", "refuse", "break"))]
+        samples = [
+            (n, ScorerInput(response=f"{text} {n}")) for n, text in enumerate(("fine", "refuse", "break"))
+        ]
         records = await judge_samples(Judge(model), samples)
         written += [repr(records), msgspec.json.encode(list(records.values())).decode()]
         written += [repr(config), str(config), repr(model), repr(model.usage)]
         await model.aclose()
         header = "authorization" if dialect == "openai" else "x-api-key"
         assert all(PLANTED in call.headers[header] for call in server.calls)
-    for path in tmp_path.rglob("*"):
-        written.append(path.read_bytes().decode("latin-1"))
+    files = files_in(tmp_path)
+    assert files
+    written += files
     written += [record.getMessage() for record in caplog.records]
     written += list(capfd.readouterr())
     assert len(written) > 8

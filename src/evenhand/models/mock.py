@@ -197,7 +197,12 @@ class _Connection(asyncio.Protocol):
             self._send(error_answer(400, "response_format is not supported"))
             return
         fault = server.faults.pick(body, call.seen)
-        answer = server.answer(call)
+        try:
+            answer = server.answer(call)
+        except Exception as error:
+            # A script with a mistake must be seen at once: a refusal is not tried again.
+            self._send(error_answer(400, f"the script raised {type(error).__name__}: {error}"))
+            return
         if isinstance(answer, str):
             answer = MockAnswer(text=answer)
         wait = server.latency if answer.latency is None else answer.latency

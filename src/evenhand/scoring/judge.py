@@ -9,6 +9,7 @@ from typing import Any
 from evenhand.core.errors import ScoringError, VerdictError
 from evenhand.core.outcome import Failed, Scored
 from evenhand.models.port import ChatModel
+from evenhand.scoring.definition import scorer
 from evenhand.scoring.judging.config import Choice, JudgeScoringConfig
 from evenhand.scoring.judging.engine import Judge
 from evenhand.scoring.judging.prompts import build_judge_prompt
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 
+@scorer
 def needs_judge(sample: ScorerInput) -> dict[str, Any]:
     """Flag a sample for the judge; its reward comes later."""
     return {"correct": False, "needs_judge": True}

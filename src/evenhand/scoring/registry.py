@@ -26,6 +26,7 @@ BUILT_IN: dict[str, str] = {
     "code_sandbox": "evenhand.scoring.code_execution",
     "exact_match": "evenhand.scoring.text",
     "fuzzy_match": "evenhand.scoring.text",
+    "needs_judge": "evenhand.scoring.judge",
 }
 
 _registered: dict[str, Scorer] = {}

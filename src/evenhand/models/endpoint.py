@@ -15,7 +15,7 @@ from evenhand.models.port import ChatReply, ChatRequest
 from evenhand.models.prices import cost_of, find_price
 from evenhand.models.retry import Retryable, delay_before
 from evenhand.models.spend import SpendCap
-from evenhand.models.transport import Transport
+from evenhand.models.transport import HttpAnswer, Transport
 from evenhand.models.usage import Usage
 
 
@@ -142,11 +142,19 @@ class Endpoint:
                 self._slots.observe(refused=refused)
                 self.usage.concurrency = self._slots.slots
             seconds = perf_counter() - start
-        if self._key is not None and self._key in answer.body:
-            # Some endpoints repeat the key in their errors; it goes no further.
-            answer = answer._replace(body=answer.body.replace(self._key, b"***"))
+        answer = self._without_key(answer)
         check(answer)
         return self._reply(self._dialect.parse(answer.body), seconds, attempt)
+
+    def _without_key(self, answer: HttpAnswer) -> HttpAnswer:
+        """The answer, if need be without the key: some endpoints repeat it, and it goes no further.
+
+        Placeholders such as `EMPTY` or `not-needed` are no keys, and may well be words of a reply.
+        """
+        key = self._key
+        if key is None or len(key) < (20 if answer.status == 200 else 8) or key not in answer.body:
+            return answer
+        return answer._replace(body=answer.body.replace(key, b"***"))
 
     def _reply(self, parsed: Parsed, seconds: float, attempt: int) -> ChatReply:
         usage = self.usage

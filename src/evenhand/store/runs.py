@@ -1,0 +1,190 @@
+"""Runs of experiments."""
+
+from collections.abc import Sequence
+
+from msgspec import Raw, Struct
+
+from evenhand.core.errors import Refusal
+from evenhand.core.ids import new_id
+from evenhand.core.objects.experiments import Experiment, Run, RunsAccepted
+from evenhand.core.objects.scores import Score
+from evenhand.core.timestamps import format_instant, now
+from evenhand.store.connection import Connection, Row, Value
+from evenhand.store.experiments import count_runs, get_experiment, open_experiment
+from evenhand.store.projects import Scope
+from evenhand.store.scores import Measurement, insert_scores, scores_of
+from evenhand.store.targets import Target
+
+_INSERT = """INSERT INTO runs (id, project_id, experiment_id, dataset_item_id, repeat_number, output, trace_id,
+    created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+_COLUMNS = "runs.id, runs.experiment_id, runs.dataset_item_id, runs.repeat_number, runs.output, runs.trace_id, runs.created_at"
+# The newest score of a scorer stands for the run; an older one is out of date.
+_NEWEST = (
+    "NOT EXISTS (SELECT 1 FROM scores newer WHERE newer.target_id = s.target_id AND newer.target_type = 'run'"
+    " AND newer.scorer_name = s.scorer_name AND newer.id > s.id)"
+)
+
+
+class NewRun(Struct, frozen=True, kw_only=True):
+    """A run to be stored."""
+
+    dataset_item_id: str
+    """The item that was run."""
+    repeat: int
+    """Which repetition."""
+    output: str
+    """JSON text."""
+    trace_id: str | None
+    """The trace of how it came about."""
+    measurements: list[Measurement]
+    """Its inline scores."""
+
+
+def add_runs(
+    connection: Connection, experiment_id: str, runs: Sequence[NewRun], *, scope: Scope
+) -> tuple[RunsAccepted, list[Target]]:
+    """Store all runs with their scores, or none; also gives the runs as targets, in order."""
+    experiment = open_experiment(connection, experiment_id, scope=scope)
+    _check_items(connection, experiment, runs)
+    covered = _check_duplicates(connection, experiment_id, runs)
+    stamp = format_instant(now())
+    rows: list[tuple[Value, ...]] = []
+    targets: list[Target] = []
+    scores: list[tuple[Target, Measurement]] = []
+    for run in runs:
+        target = Target(
+            type="run",
+            id=new_id(),
+            project_id=experiment.project_id,
+            experiment_id=experiment_id,
+            dataset_item_id=run.dataset_item_id,
+        )
+        rows.append(
+            (target.id, experiment.project_id, experiment_id, run.dataset_item_id, run.repeat, run.output,
+             run.trace_id, stamp)
+        )  # fmt: skip
+        targets.append(target)
+        scores += [(target, measurement) for measurement in run.measurements]
+    connection.run_many(_INSERT, rows)
+    insert_scores(connection, scores)
+    newly_covered = len({run.dataset_item_id for run in runs} - covered)
+    count_runs(connection, experiment, added=len(runs), newly_covered=newly_covered)
+    return RunsAccepted(accepted=len(runs), run_ids=[target.id for target in targets]), targets
+
+
+def _check_items(connection: Connection, experiment: Experiment, runs: Sequence[NewRun]) -> None:
+    wanted = sorted({run.dataset_item_id for run in runs})
+    rows = connection.all(
+        "SELECT id FROM dataset_items WHERE id IN [?] AND dataset_id = ?", wanted, experiment.dataset_id
+    )
+    foreign = sorted(set(wanted) - {row[0] for row in rows})
+    if foreign:
+        raise Refusal(
+            "INVALID_DATASET_ITEM",
+            f"{len(foreign)} of the items are not in the experiment's dataset.",
+            {"dataset_item_ids": foreign[:100]},
+        )
+
+
+def _check_duplicates(connection: Connection, experiment_id: str, runs: Sequence[NewRun]) -> set[str]:
+    """`DUPLICATE_RUN` for an item and repeat that is there already; the items that have runs otherwise."""
+    stored = set(
+        connection.all(
+            "SELECT dataset_item_id, repeat_number FROM runs WHERE experiment_id = ? AND dataset_item_id IN [?]",
+            experiment_id,
+            sorted({run.dataset_item_id for run in runs}),
+        )
+    )
+    covered = {item_id for item_id, _ in stored}
+    doubled: list[dict[str, str | int]] = []
+    for run in runs:
+        place = (run.dataset_item_id, run.repeat)
+        if place in stored:
+            doubled.append({"dataset_item_id": run.dataset_item_id, "repeat": run.repeat})
+        stored.add(place)
+    if doubled:
+        raise Refusal(
+            "DUPLICATE_RUN", "An item can be run once per repeat in an experiment.", {"runs": doubled[:100]}
+        )
+    return covered
+
+
+class RunFilter(Struct, frozen=True, kw_only=True):
+    """Which runs are listed, and in which order."""
+
+    scorer_name: str | None = None
+    """Only runs that this scorer has scored."""
+    min_value: float | None = None
+    """Its newest number is at least this."""
+    max_value: float | None = None
+    """Its newest number is at most this."""
+    by_value: bool = False
+    """In the order of its newest numbers instead of that of the runs."""
+    descending: bool = False
+    """The greatest number first."""
+
+
+def list_runs(
+    connection: Connection,
+    experiment_id: str,
+    *,
+    scope: Scope,
+    wanted: RunFilter,
+    after: tuple[str, ...] | None,
+    limit: int,
+) -> list[tuple[Run, float | None]]:
+    """Runs with their scores, and the number that they are sorted by."""
+    get_experiment(connection, experiment_id, scope=scope)
+    if wanted.scorer_name is None:
+        rows = connection.all(
+            f"SELECT {_COLUMNS}, NULL FROM runs WHERE experiment_id = ? AND id > ? ORDER BY id LIMIT ?",  # noqa: S608  constant columns
+            experiment_id,
+            after[0] if after else "",
+            limit,
+        )
+    else:
+        rows = _scored_rows(connection, experiment_id, wanted, after, limit)
+    scores = scores_of(connection, "run", [row[0] for row in rows])
+    return [(_run(row, scores.get(row[0], [])), row[7]) for row in rows]
+
+
+def _scored_rows(
+    connection: Connection, experiment_id: str, wanted: RunFilter, after: tuple[str, ...] | None, limit: int
+) -> list[Row]:
+    conditions = ["s.experiment_id = ?", "s.scorer_name = ?", _NEWEST]
+    values: list[Value] = [experiment_id, wanted.scorer_name]
+    if wanted.min_value is not None:
+        conditions.append("s.number >= ?")
+        values.append(wanted.min_value)
+    if wanted.max_value is not None:
+        conditions.append("s.number <= ?")
+        values.append(wanted.max_value)
+    if not wanted.by_value:
+        order = "s.target_id"
+        if after:
+            conditions.append("s.target_id > ?")
+            values.append(after[0])
+    else:
+        conditions.append("s.number IS NOT NULL")
+        order = "s.number DESC, s.target_id DESC" if wanted.descending else "s.number, s.target_id"
+        if after:
+            conditions.append(f"(s.number, s.target_id) {'<' if wanted.descending else '>'} (?, ?)")
+            values += [float(after[0]), after[1]]
+    sql = (
+        f"SELECT {_COLUMNS}, s.number FROM scores s JOIN runs ON runs.id = s.target_id"  # noqa: S608  constant parts only
+        f" WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"
+    )
+    return connection.all(sql, *values, limit)
+
+
+def _run(row: Row, scores: list[Score]) -> Run:
+    return Run(
+        id=row[0],
+        experiment_id=row[1],
+        dataset_item_id=row[2],
+        repeat=row[3],
+        output=Raw(row[4].encode()),
+        trace_id=row[5],
+        scores=scores,
+        created_at=row[6],
+    )

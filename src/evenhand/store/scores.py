@@ -1,0 +1,196 @@
+"""Scores: stored together with the aggregates that count them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from msgspec import Raw, Struct
+
+from evenhand.core.ids import new_id
+from evenhand.core.objects.scores import Score, Source, TargetType
+from evenhand.core.timestamps import format_instant, now
+from evenhand.store.connection import Connection, Row, Value
+from evenhand.store.projects import Scope, not_found
+from evenhand.store.targets import Target, find_targets
+from evenhand.store.totals import Counted, Key, add_to_totals
+
+_INSERT = """INSERT INTO scores (id, project_id, target_type, target_id, trace_key, experiment_id, dataset_item_id,
+    scorer_name, number, label, rationale, config, metadata, source, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_COLUMNS = "id, target_id, target_type, scorer_name, number, label, rationale, config, metadata, source, created_at"
+
+
+class Measurement(Struct, frozen=True, kw_only=True):
+    """A score's content, without what it is attached to."""
+
+    scorer_name: str
+    """Who or what measured."""
+    value: float | str
+    """A number from 0 to 1, or a label."""
+    rationale: str | None = None
+    """Why."""
+    config: str | None = None
+    """The scorer's parameters: JSON text."""
+    metadata: str | None = None
+    """A JSON object as text."""
+    source: Source = "custom"
+    """Who worked it out."""
+
+
+class ScoreRequest(Struct, frozen=True, kw_only=True):
+    """A score for a target that is yet to be found."""
+
+    target_type: TargetType
+    """`run` or `span`."""
+    target_id: str
+    """Its id."""
+    scope: Scope
+    """The project in which the target must be."""
+    measurement: Measurement
+    """The score."""
+
+
+def store_requests(connection: Connection, requests: Sequence[ScoreRequest]) -> list[Score | Exception]:
+    """Store the scores of many requests at once; a target that is not there is that request's own error."""
+    targets = find_targets(connection, [(r.target_type, r.target_id, r.scope) for r in requests])
+    found = [
+        (target, request.measurement)
+        for target, request in zip(targets, requests, strict=True)
+        if target is not None
+    ]
+    made = iter(insert_scores(connection, found))
+    return [
+        next(made) if target is not None else not_found(request.target_type, request.target_id)
+        for target, request in zip(targets, requests, strict=True)
+    ]
+
+
+def insert_scores(connection: Connection, scores: Sequence[tuple[Target, Measurement]]) -> list[Score]:
+    """Store scores of targets that are known to exist, and count them in the aggregates."""
+    if not scores:
+        return []
+    stamp = format_instant(now())
+    rows: list[tuple[Value, ...]] = []
+    made: list[Score] = []
+    for target, measurement in scores:
+        score = _made(target, measurement, stamp)
+        number = measurement.value if isinstance(measurement.value, float) else None
+        label = measurement.value if isinstance(measurement.value, str) else None
+        rows.append(
+            (score.id, target.project_id, target.type, target.id, target.trace_key, target.experiment_id,
+             target.dataset_item_id, measurement.scorer_name, number, label, measurement.rationale,
+             measurement.config, measurement.metadata, measurement.source, stamp)
+        )  # fmt: skip
+        made.append(score)
+    _count(connection, scores)
+    connection.run_many(_INSERT, rows)
+    return made
+
+
+def _made(target: Target, measurement: Measurement, stamp: str) -> Score:
+    return Score(
+        id=new_id(),
+        target_id=target.id,
+        target_type=target.type,
+        scorer_name=measurement.scorer_name,
+        value=measurement.value,
+        rationale=measurement.rationale,
+        config=_raw(measurement.config),
+        metadata=_raw(measurement.metadata),
+        source=measurement.source,
+        created_at=stamp,
+    )
+
+
+def _count(connection: Connection, scores: Sequence[tuple[Target, Measurement]]) -> None:
+    counted: defaultdict[Key, list[Counted]] = defaultdict(list)
+    runs: defaultdict[Key, set[str]] = defaultdict(set)
+    for target, measurement in scores:
+        if target.experiment_id is None or target.dataset_item_id is None:
+            continue
+        key = (target.experiment_id, measurement.scorer_name)
+        value = measurement.value
+        if isinstance(value, str):
+            counted[key].append(Counted(target.dataset_item_id, None, value))
+        else:
+            counted[key].append(Counted(target.dataset_item_id, value, None))
+        runs[key].add(target.id)
+    if not counted:
+        return
+    run_ids = sorted(set().union(*runs.values()))
+    scored = set(
+        connection.all(
+            "SELECT DISTINCT target_id, scorer_name FROM scores WHERE target_id IN [?] AND target_type = 'run'",
+            run_ids,
+        )
+    )
+    new_runs = {key: sum((run, key[1]) not in scored for run in ids) for key, ids in runs.items()}
+    add_to_totals(connection, counted, new_runs)
+
+
+def list_scores(
+    connection: Connection,
+    *,
+    target: Target,
+    scorer_name: str | None,
+    after: str | None,
+    limit: int,
+) -> list[Score]:
+    """Oldest first."""
+    rows = connection.all(
+        f"SELECT {_COLUMNS} FROM scores WHERE target_id = ? AND id > ? AND target_type = ? AND project_id = ?"  # noqa: S608  constant columns
+        " AND (? = '' OR scorer_name = ?) ORDER BY id LIMIT ?",
+        target.id,
+        after or "",
+        target.type,
+        target.project_id,
+        scorer_name or "",
+        scorer_name or "",
+        limit,
+    )
+    return [_score(row) for row in rows]
+
+
+def scores_of(
+    connection: Connection, target_type: TargetType, target_ids: Sequence[str], *, trace_key: str | None = None
+) -> dict[str, list[Score]]:
+    """The scores of many targets, oldest first; spans are those of one trace."""
+    rows = connection.all(
+        f"SELECT {_COLUMNS} FROM scores WHERE target_id IN [?] AND target_type = ?"  # noqa: S608  constant columns
+        " AND (? = '' OR trace_key = ?) ORDER BY id",
+        target_ids,
+        target_type,
+        trace_key or "",
+        trace_key or "",
+    )
+    found: dict[str, list[Score]] = {}
+    for row in rows:
+        found.setdefault(row[1], []).append(_score(row))
+    return found
+
+
+def delete_span_scores(connection: Connection, trace_key: str, span_ids: Sequence[str]) -> None:
+    """The scores of a trace's spans go with the trace."""
+    connection.run(
+        "DELETE FROM scores WHERE target_id IN [?] AND target_type = 'span' AND trace_key = ?",
+        span_ids,
+        trace_key,
+    )
+
+
+def _score(row: Row) -> Score:
+    return Score(
+        id=row[0],
+        target_id=row[1],
+        target_type=row[2],
+        scorer_name=row[3],
+        value=row[5] if row[4] is None else row[4],
+        rationale=row[6],
+        config=_raw(row[7]),
+        metadata=_raw(row[8]),
+        source=row[9],
+        created_at=row[10],
+    )
+
+
+def _raw(text: str | None) -> Raw | None:
+    return None if text is None else Raw(text.encode())

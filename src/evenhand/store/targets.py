@@ -1,0 +1,113 @@
+"""What scores are attached to: runs and spans."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from evenhand.core.objects.scores import TargetType
+from evenhand.store.connection import Connection
+from evenhand.store.projects import Scope
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A run or a span that exists and that the caller may see."""
+
+    type: TargetType
+    """`run` or `span`."""
+    id: str
+    """Its id."""
+    project_id: str
+    """Its project."""
+    experiment_id: str | None = None
+    """A run's experiment."""
+    dataset_item_id: str | None = None
+    """A run's item."""
+    trace_key: str | None = None
+    """A span's trace."""
+
+
+class Material(Struct, frozen=True, kw_only=True):
+    """What a scorer looks at, as JSON text."""
+
+    target: Target
+    """The run or span."""
+    output: str | None
+    """What came out."""
+    input: str | None
+    """What went in."""
+    expected_output: str | None
+    """What was expected; spans have none."""
+
+
+def find_runs(connection: Connection, ids: Iterable[str]) -> dict[str, Target]:
+    """The runs that exist, in any project."""
+    rows = connection.all(
+        "SELECT id, project_id, experiment_id, dataset_item_id FROM runs WHERE id IN [?]", sorted(set(ids))
+    )
+    return {
+        row[0]: Target(
+            type="run", id=row[0], project_id=row[1], experiment_id=row[2], dataset_item_id=row[3]
+        )
+        for row in rows
+    }
+
+
+def find_spans(connection: Connection, ids: Iterable[str]) -> dict[str, list[Target]]:
+    """The spans that exist, in any project, the newest trace first: span ids are unique only within a trace."""
+    rows = connection.all(
+        "SELECT id, project_id, trace_key FROM spans WHERE id IN [?] ORDER BY trace_key DESC",
+        sorted(set(ids)),
+    )
+    found: dict[str, list[Target]] = {}
+    for row in rows:
+        target = Target(type="span", id=row[0], project_id=row[1], trace_key=row[2])
+        found.setdefault(row[0], []).append(target)
+    return found
+
+
+def visible(target: Target, scope: Scope) -> bool:
+    return scope is None or target.project_id == scope
+
+
+def find_targets(
+    connection: Connection, wanted: Sequence[tuple[TargetType, str, Scope]]
+) -> list[Target | None]:
+    """One target, or None, for each (type, id, scope)."""
+    run_ids = [target_id for kind, target_id, _ in wanted if kind == "run"]
+    span_ids = [target_id for kind, target_id, _ in wanted if kind == "span"]
+    runs = find_runs(connection, run_ids) if run_ids else {}
+    spans = find_spans(connection, span_ids) if span_ids else {}
+    found: list[Target | None] = []
+    for kind, target_id, scope in wanted:
+        if kind == "run":
+            target = runs.get(target_id)
+            found.append(target if target is not None and visible(target, scope) else None)
+        else:
+            found.append(next((t for t in spans.get(target_id, ()) if visible(t, scope)), None))
+    return found
+
+
+def read_material(connection: Connection, targets: Sequence[Target]) -> list[Material]:
+    """What scorers look at, for each target in order."""
+    return [
+        _run_material(connection, target) if target.type == "run" else _span_material(connection, target)
+        for target in targets
+    ]
+
+
+def _run_material(connection: Connection, target: Target) -> Material:
+    row = connection.one(
+        "SELECT runs.output, dataset_items.input, dataset_items.expected_output FROM runs"
+        " LEFT JOIN dataset_items ON dataset_items.id = runs.dataset_item_id WHERE runs.id = ?",
+        target.id,
+    )
+    output, given, expected = row if row is not None else (None, None, None)
+    return Material(target=target, output=output, input=given, expected_output=expected)
+
+
+def _span_material(connection: Connection, target: Target) -> Material:
+    row = connection.one(
+        "SELECT output, input FROM spans WHERE trace_key = ? AND id = ?", target.trace_key, target.id
+    )
+    output, given = row if row is not None else (None, None)
+    return Material(target=target, output=output, input=given, expected_output=None)

@@ -1,0 +1,265 @@
+"""The aggregates of scores, kept in the score's own transaction.
+
+Sums are exact: a score is the decimal that a person reads (the shortest text of its float), and decimals of at most
+341 places are added and squared without rounding, in 1,000 digits of which 700 suffice.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from decimal import Context, Decimal, Inexact
+from typing import NamedTuple
+
+from evenhand.store.connection import Connection
+
+EXACT = Context(prec=1_000, Emin=-999_999, Emax=999_999, traps=[Inexact])
+ZERO = Decimal(0)
+
+_UPSERT_SCORER = """INSERT INTO scorer_totals (experiment_id, scorer_name, score_count, total, squares, minimum,
+    maximum, label_count, run_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (experiment_id, scorer_name) DO UPDATE SET score_count = excluded.score_count,
+    total = excluded.total, squares = excluded.squares, minimum = excluded.minimum, maximum = excluded.maximum,
+    label_count = excluded.label_count, run_count = excluded.run_count"""
+_UPSERT_LABEL = """INSERT INTO label_totals (experiment_id, scorer_name, label_hash, label, score_count)
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT (experiment_id, scorer_name, label_hash)
+    DO UPDATE SET score_count = label_totals.score_count + excluded.score_count"""
+_UPSERT_ITEM = """INSERT INTO item_totals (experiment_id, scorer_name, dataset_item_id, score_count, passes, total,
+    label_count, label) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (experiment_id, scorer_name, dataset_item_id) DO UPDATE SET score_count = excluded.score_count,
+    passes = excluded.passes, total = excluded.total, label_count = excluded.label_count, label = excluded.label"""
+_UPSERT_CLUSTER = """INSERT INTO cluster_totals (experiment_id, scorer_name, score_count, passes, items, total,
+    squares) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (experiment_id, scorer_name, score_count, passes) DO UPDATE SET items = excluded.items,
+    total = excluded.total, squares = excluded.squares"""
+
+Key = tuple[str, str]
+"""An experiment and a scorer's name."""
+
+
+class Counted(NamedTuple):
+    """What the aggregates need of one new score."""
+
+    item_id: str
+    number: float | None
+    label: str | None
+
+
+class ScorerTotals(NamedTuple):
+    """All scores of one scorer in one experiment."""
+
+    score_count: int = 0
+    total: Decimal = ZERO
+    squares: Decimal = ZERO
+    minimum: float | None = None
+    maximum: float | None = None
+    label_count: int = 0
+    run_count: int = 0
+
+
+class ItemTotals(NamedTuple):
+    """The same for one item."""
+
+    score_count: int = 0
+    passes: int = 0
+    total: Decimal = ZERO
+    label_count: int = 0
+    label: str | None = None
+
+
+class ClusterTotals(NamedTuple):
+    """The items with the same number of scores and of passes."""
+
+    items: int = 0
+    total: Decimal = ZERO
+    squares: Decimal = ZERO
+
+
+def decimal_of(number: float) -> Decimal:
+    """The decimal that a person reads."""
+    return Decimal(repr(number))
+
+
+def add_to_totals(
+    connection: Connection, scores: dict[Key, list[Counted]], new_runs: dict[Key, int]
+) -> None:
+    """Count new scores in. `new_runs`: how many of the runs had no score of that scorer before."""
+    if not scores:
+        return
+    stored = scorer_totals(
+        connection, sorted({key[0] for key in scores}), sorted({key[1] for key in scores})
+    )
+    scorer_rows: list[tuple[str | int | float | None, ...]] = []
+    label_rows: list[tuple[str | int, ...]] = []
+    for key in sorted(scores):
+        before = stored.get(key, ScorerTotals())
+        after = with_scores(before, scores[key], new_runs.get(key, 0))
+        scorer_rows.append(
+            (*key, after.score_count, str(after.total), str(after.squares), after.minimum, after.maximum,
+             after.label_count, after.run_count)
+        )  # fmt: skip
+        label_rows += _label_rows(key, scores[key])
+        _add_items(connection, key, scores[key])
+    connection.run_many(_UPSERT_SCORER, scorer_rows)
+    if label_rows:
+        connection.run_many(_UPSERT_LABEL, label_rows)
+
+
+def with_scores(before: ScorerTotals, scores: Iterable[Counted], new_runs: int) -> ScorerTotals:
+    count, total, squares, low, high, labels, runs = before
+    for score in scores:
+        if score.number is None:
+            labels += 1
+            continue
+        value = decimal_of(score.number)
+        count += 1
+        total = EXACT.add(total, value)
+        squares = EXACT.add(squares, EXACT.multiply(value, value))
+        low = score.number if low is None or score.number < low else low
+        high = score.number if high is None or score.number > high else high
+    return ScorerTotals(count, total, squares, low, high, labels, runs + new_runs)
+
+
+def _label_rows(key: Key, scores: Iterable[Counted]) -> list[tuple[str | int, ...]]:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for score in scores:
+        if score.label is not None:
+            counts[score.label] += 1
+    return [(*key, label_hash(label), label, count) for label, count in sorted(counts.items())]
+
+
+def label_hash(label: str) -> str:
+    """Labels can be long; an index entry cannot."""
+    return hashlib.sha256(label.encode()).hexdigest()
+
+
+def _add_items(connection: Connection, key: Key, scores: Sequence[Counted]) -> None:
+    by_item: defaultdict[str, list[Counted]] = defaultdict(list)
+    for score in scores:
+        by_item[score.item_id].append(score)
+    ids = sorted(by_item)
+    stored = _stored_items(connection, key, ids)
+    moves: list[tuple[ItemTotals, ItemTotals]] = []
+    rows: list[tuple[str | int | None, ...]] = []
+    for item_id in ids:
+        before = stored.get(item_id, ItemTotals())
+        after = item_with_scores(before, by_item[item_id])
+        moves.append((before, after))
+        rows.append(
+            (*key, item_id, after.score_count, after.passes, str(after.total), after.label_count, after.label)
+        )
+    connection.run_many(_UPSERT_ITEM, rows)
+    _move_clusters(connection, key, moves)
+
+
+def item_with_scores(before: ItemTotals, scores: Iterable[Counted]) -> ItemTotals:
+    count, passes, total, labels, label = before
+    for score in scores:
+        if score.number is None:
+            labels, label = labels + 1, score.label
+        else:
+            count, total = count + 1, EXACT.add(total, decimal_of(score.number))
+            passes += score.number == 1.0
+    return ItemTotals(count, passes, total, labels, label)
+
+
+def _move_clusters(
+    connection: Connection, key: Key, moves: Sequence[tuple[ItemTotals, ItemTotals]]
+) -> None:
+    """Items go from the cluster of their old counts to that of their new ones."""
+    changes: defaultdict[tuple[int, int], ClusterTotals] = defaultdict(ClusterTotals)
+    for before, after in moves:
+        if before.score_count:
+            place = (before.score_count, before.passes)
+            changes[place] = _cluster_with(changes[place], before, -1)
+        if after.score_count:
+            place = (after.score_count, after.passes)
+            changes[place] = _cluster_with(changes[place], after, 1)
+    # A group can move an item out of a cluster and another of the same total in: nothing to write then.
+    changes = defaultdict(
+        ClusterTotals, {p: c for p, c in changes.items() if c.items or c.total or c.squares}
+    )
+    if not changes:
+        return
+    stored = cluster_totals(connection, *key)
+    rows: list[tuple[str | int, ...]] = []
+    for place, change in sorted(changes.items()):
+        old = stored.get(place, ClusterTotals())
+        rows.append(
+            (*key, *place, old.items + change.items, str(EXACT.add(old.total, change.total)),
+             str(EXACT.add(old.squares, change.squares)))
+        )  # fmt: skip
+    connection.run_many(_UPSERT_CLUSTER, rows)
+
+
+def _cluster_with(cluster: ClusterTotals, item: ItemTotals, sign: int) -> ClusterTotals:
+    total, square = item.total, EXACT.multiply(item.total, item.total)
+    if sign < 0:
+        # Not the minus sign: that would round to the thread's own precision.
+        total, square = total.copy_negate(), square.copy_negate()
+    return ClusterTotals(
+        cluster.items + sign,
+        EXACT.add(cluster.total, total),
+        EXACT.add(cluster.squares, square),
+    )
+
+
+def scorer_totals(
+    connection: Connection, experiment_ids: Sequence[str], scorer_names: Sequence[str] | None = None
+) -> dict[Key, ScorerTotals]:
+    """The totals of every scorer (or of those named) in the experiments."""
+    columns = "experiment_id, scorer_name, score_count, total, squares, minimum, maximum, label_count, run_count"
+    select = f"SELECT {columns} FROM scorer_totals WHERE experiment_id IN [?]"  # noqa: S608  constant columns
+    if scorer_names is None:
+        rows = connection.all(select, experiment_ids)
+    else:
+        rows = connection.all(f"{select} AND scorer_name IN [?]", experiment_ids, scorer_names)
+    return {
+        (row[0], row[1]): ScorerTotals(row[2], Decimal(row[3]), Decimal(row[4]), *row[5:]) for row in rows
+    }
+
+
+def cluster_totals(
+    connection: Connection, experiment_id: str, scorer_name: str
+) -> dict[tuple[int, int], ClusterTotals]:
+    """By number of scores and of passes; clusters without items are left out by their count of 0."""
+    rows = connection.all(
+        "SELECT score_count, passes, items, total, squares FROM cluster_totals"
+        " WHERE experiment_id = ? AND scorer_name = ?",
+        experiment_id,
+        scorer_name,
+    )
+    return {(row[0], row[1]): ClusterTotals(row[2], Decimal(row[3]), Decimal(row[4])) for row in rows}
+
+
+def label_totals(connection: Connection, experiment_id: str) -> dict[str, dict[str, int]]:
+    """How often each label was given, by scorer."""
+    found: dict[str, dict[str, int]] = {}
+    for scorer_name, label, count in connection.all(
+        "SELECT scorer_name, label, score_count FROM label_totals WHERE experiment_id = ?"
+        " ORDER BY scorer_name, label_hash",
+        experiment_id,
+    ):
+        found.setdefault(scorer_name, {})[label] = count
+    return found
+
+
+def _stored_items(connection: Connection, key: Key, ids: Sequence[str]) -> dict[str, ItemTotals]:
+    rows = connection.all(
+        "SELECT dataset_item_id, score_count, passes, total, label_count, label FROM item_totals"
+        " WHERE experiment_id = ? AND scorer_name = ? AND dataset_item_id IN [?]",
+        *key,
+        ids,
+    )
+    return {row[0]: ItemTotals(row[1], row[2], Decimal(row[3]), row[4], row[5]) for row in rows}
+
+
+def item_totals(connection: Connection, experiment_id: str) -> dict[str, dict[str, ItemTotals]]:
+    """By scorer, then by item, both sorted."""
+    found: dict[str, dict[str, ItemTotals]] = {}
+    for row in connection.all(
+        "SELECT scorer_name, dataset_item_id, score_count, passes, total, label_count, label FROM item_totals"
+        " WHERE experiment_id = ? ORDER BY scorer_name, dataset_item_id",
+        experiment_id,
+    ):
+        found.setdefault(row[0], {})[row[1]] = ItemTotals(row[2], row[3], Decimal(row[4]), row[5], row[6])
+    return found

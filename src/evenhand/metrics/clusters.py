@@ -78,16 +78,23 @@ def relative_skewness(totals: GroupTotals) -> float:
 
 
 def _satterthwaite(sizes: FloatArray, leverage: FloatArray) -> float:
+    return weighted_satterthwaite(sizes, leverage, np.ones_like(sizes))
+
+
+def weighted_satterthwaite(sizes: FloatArray, leverage: FloatArray, counts: FloatArray) -> float:
+    """(tr K)²/tr K² where `counts` says how many groups have each size."""
     # K = D^½ MᵀAM D^½ with D = diag(sizes²), A = diag(leverage), M = I − sizes 1ᵀ/n. MᵀAM is a diagonal plus
     # two rank-one terms, so both traces are sums over groups.
-    n = sizes.sum()
+    n = (counts * sizes).sum()
     b = leverage * sizes / n
-    c = float((leverage * sizes**2).sum() / n**2)
+    c = float((counts * leverage * sizes**2).sum() / n**2)
     weight = sizes**2
     diagonal = leverage - 2.0 * b + c
-    trace = float((weight * diagonal).sum())
+    trace = float((counts * weight * diagonal).sum())
     # Σ_ij w_i w_j (δ_ij a_i − b_i − b_j + c)²
-    w, wb, wbb = float(weight.sum()), float((weight * b).sum()), float((weight * b**2).sum())
+    w = float((counts * weight).sum())
+    wb = float((counts * weight * b).sum())
+    wbb = float((counts * weight * b**2).sum())
     off = 2.0 * w * wbb + 2.0 * wb**2 + c**2 * w**2 - 4.0 * c * w * wb
-    on = float((weight**2 * (diagonal**2 - (c - 2.0 * b) ** 2)).sum())
+    on = float((counts * weight**2 * (diagonal**2 - (c - 2.0 * b) ** 2)).sum())
     return trace**2 / (off + on)

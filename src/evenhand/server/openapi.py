@@ -35,7 +35,12 @@ def error_codes(route: Route) -> list[str]:
 
 def document(routes: Sequence[Route]) -> bytes:
     """OpenAPI 3.1 as JSON."""
-    types = [t for route in routes for t in (route.request, route.response, route.query) if _is_type(t)]
+    types = [
+        wanted
+        for route in routes
+        for wanted in (route.request, route.response, route.query, *route.other_answers.values())
+        if _is_type(wanted)
+    ]
     _, components = msgspec.json.schema_components([*types, ErrorEnvelope], ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -118,6 +123,9 @@ def _responses(route: Route) -> dict[str, Any]:
     if _is_type(route.response):
         success["content"] = {"application/json": {"schema": _schema(route.response)}}
     responses: dict[str, Any] = {str(route.status): success}
+    for status, wanted in route.other_answers.items():
+        content = {"application/json": {"schema": _schema(wanted)}}
+        responses[str(status)] = {"description": "Done.", "content": content}
     by_status: dict[int, list[str]] = {}
     for code in error_codes(route):
         by_status.setdefault(STATUS[code], []).append(code)

@@ -41,6 +41,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """The type of the answer's body."""
     status: int = 200
     """The status of success."""
+    other_answers: dict[int, Any] = {}
+    """Other successes: status and type of the body."""
     errors: tuple[str, ...] = ()
     """The error codes that are this endpoint's own; the general ones are added."""
     streams: bool = False

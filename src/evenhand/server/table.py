@@ -1,6 +1,18 @@
 """The route table: the rows of all resources. A new resource adds its rows here and nowhere else."""
 
-from evenhand.server.api import annotations, datasets, health, otlp, projects, queue, tokens, traces
+from evenhand.server.api import (
+    annotations,
+    datasets,
+    experiments,
+    health,
+    otlp,
+    projects,
+    queue,
+    runs,
+    scores,
+    tokens,
+    traces,
+)
 from evenhand.server.routes import Route
 
 
@@ -11,6 +23,9 @@ def all_routes() -> tuple[Route, ...]:
         *projects.ROUTES,
         *tokens.ROUTES,
         *datasets.ROUTES,
+        *experiments.ROUTES,
+        *runs.ROUTES,
+        *scores.ROUTES,
         *traces.ROUTES,
         *otlp.ROUTES,
         *annotations.ROUTES,

@@ -186,3 +186,18 @@ def _item(row: Row) -> DatasetItem:
 
 def _raw(text: str) -> Raw:
     return Raw(text.encode())
+
+
+def expected_outputs(
+    connection: Connection, item_ids: Sequence[str], *, scope: Scope
+) -> dict[str, str | None]:
+    """What is expected of items, as JSON text; items that the caller may not see are left out."""
+    rows = connection.all(
+        "SELECT dataset_items.id, dataset_items.expected_output FROM dataset_items"
+        " JOIN datasets ON datasets.id = dataset_items.dataset_id"
+        " WHERE dataset_items.id IN [?] AND (? = '' OR datasets.project_id = ?)",
+        item_ids,
+        scope or "",
+        scope or "",
+    )
+    return {row[0]: row[1] for row in rows}

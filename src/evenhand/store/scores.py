@@ -16,7 +16,9 @@ from evenhand.store.totals import Counted, Key, add_to_totals
 _INSERT = """INSERT INTO scores (id, project_id, target_type, target_id, trace_key, experiment_id, dataset_item_id,
     scorer_name, number, label, rationale, config, metadata, source, created_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_COLUMNS = "id, target_id, target_type, scorer_name, number, label, rationale, config, metadata, source, created_at"
+_COLUMNS = (
+    "id, target_id, target_type, scorer_name, number, label, rationale, config, metadata, source, created_at"
+)
 
 
 class Measurement(Struct, frozen=True, kw_only=True):
@@ -151,7 +153,11 @@ def list_scores(
 
 
 def scores_of(
-    connection: Connection, target_type: TargetType, target_ids: Sequence[str], *, trace_key: str | None = None
+    connection: Connection,
+    target_type: TargetType,
+    target_ids: Sequence[str],
+    *,
+    trace_key: str | None = None,
 ) -> dict[str, list[Score]]:
     """The scores of many targets, oldest first; spans are those of one trace."""
     rows = connection.all(

@@ -45,9 +45,7 @@ def find_runs(connection: Connection, ids: Iterable[str]) -> dict[str, Target]:
         "SELECT id, project_id, experiment_id, dataset_item_id FROM runs WHERE id IN [?]", sorted(set(ids))
     )
     return {
-        row[0]: Target(
-            type="run", id=row[0], project_id=row[1], experiment_id=row[2], dataset_item_id=row[3]
-        )
+        row[0]: Target(type="run", id=row[0], project_id=row[1], experiment_id=row[2], dataset_item_id=row[3])
         for row in rows
     }
 

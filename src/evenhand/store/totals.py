@@ -79,15 +79,11 @@ def decimal_of(number: float) -> Decimal:
     return Decimal(repr(number))
 
 
-def add_to_totals(
-    connection: Connection, scores: dict[Key, list[Counted]], new_runs: dict[Key, int]
-) -> None:
+def add_to_totals(connection: Connection, scores: dict[Key, list[Counted]], new_runs: dict[Key, int]) -> None:
     """Count new scores in. `new_runs`: how many of the runs had no score of that scorer before."""
     if not scores:
         return
-    stored = scorer_totals(
-        connection, sorted({key[0] for key in scores}), sorted({key[1] for key in scores})
-    )
+    stored = scorer_totals(connection, sorted({key[0] for key in scores}), sorted({key[1] for key in scores}))
     scorer_rows: list[tuple[str | int | float | None, ...]] = []
     label_rows: list[tuple[str | int, ...]] = []
     for key in sorted(scores):
@@ -162,9 +158,7 @@ def item_with_scores(before: ItemTotals, scores: Iterable[Counted]) -> ItemTotal
     return ItemTotals(count, passes, total, labels, label)
 
 
-def _move_clusters(
-    connection: Connection, key: Key, moves: Sequence[tuple[ItemTotals, ItemTotals]]
-) -> None:
+def _move_clusters(connection: Connection, key: Key, moves: Sequence[tuple[ItemTotals, ItemTotals]]) -> None:
     """Items go from the cluster of their old counts to that of their new ones."""
     changes: defaultdict[tuple[int, int], ClusterTotals] = defaultdict(ClusterTotals)
     for before, after in moves:
@@ -207,7 +201,9 @@ def scorer_totals(
     connection: Connection, experiment_ids: Sequence[str], scorer_names: Sequence[str] | None = None
 ) -> dict[Key, ScorerTotals]:
     """The totals of every scorer (or of those named) in the experiments."""
-    columns = "experiment_id, scorer_name, score_count, total, squares, minimum, maximum, label_count, run_count"
+    columns = (
+        "experiment_id, scorer_name, score_count, total, squares, minimum, maximum, label_count, run_count"
+    )
     select = f"SELECT {columns} FROM scorer_totals WHERE experiment_id IN [?]"  # noqa: S608  constant columns
     if scorer_names is None:
         rows = connection.all(select, experiment_ids)
@@ -253,13 +249,17 @@ def _stored_items(connection: Connection, key: Key, ids: Sequence[str]) -> dict[
     return {row[0]: ItemTotals(row[1], row[2], Decimal(row[3]), row[4], row[5]) for row in rows}
 
 
-def item_totals(connection: Connection, experiment_id: str) -> dict[str, dict[str, ItemTotals]]:
-    """By scorer, then by item, both sorted."""
+def item_totals(
+    connection: Connection, experiment_id: str, scorer_name: str | None = None
+) -> dict[str, dict[str, ItemTotals]]:
+    """By scorer (all, or the one named), then by item."""
     found: dict[str, dict[str, ItemTotals]] = {}
     for row in connection.all(
         "SELECT scorer_name, dataset_item_id, score_count, passes, total, label_count, label FROM item_totals"
-        " WHERE experiment_id = ? ORDER BY scorer_name, dataset_item_id",
+        " WHERE experiment_id = ? AND (? = '' OR scorer_name = ?)",
         experiment_id,
+        scorer_name or "",
+        scorer_name or "",
     ):
         found.setdefault(row[0], {})[row[1]] = ItemTotals(row[2], row[3], Decimal(row[4]), row[5], row[6])
     return found

@@ -1,0 +1,209 @@
+"""Experiments: made, listed, completed; and what is said about them as a whole."""
+
+import asyncio
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw, Struct
+
+from evenhand.core.objects.experiments import (
+    Experiment,
+    ExperimentComparison,
+    ExperimentSummary,
+    ThresholdResult,
+)
+from evenhand.server.answers import Answer, Page, json_answer
+from evenhand.server.api.datasets import ProjectQuery
+from evenhand.server.call import Call
+from evenhand.server.comparing import compare, read_sides
+from evenhand.server.fields import ABSENT, Name, object_text, trimmed
+from evenhand.server.paging import page_of
+from evenhand.server.routes import Route
+from evenhand.server.summaries import evaluate_threshold, summarise
+from evenhand.store import experiments as store
+from evenhand.store.connection import Connection
+from evenhand.store.summaries import read_scorer, read_summary
+
+LISTING = "experiments"
+
+
+class ExperimentCreate(Struct, frozen=True, kw_only=True):
+    """An experiment to be made."""
+
+    project_id: Name
+    """The project that it will belong to."""
+    name: Name
+    """For people; white space around it is dropped."""
+    dataset_id: Name
+    """The dataset whose items will be run."""
+    metadata: Raw = ABSENT
+    """A JSON object."""
+    auto_complete: bool | None = None
+    """Whether it completes by itself once every item has a run; true when absent."""
+
+
+class ThresholdAsk(Struct, frozen=True, kw_only=True):
+    """A threshold to be checked; nothing is stored."""
+
+    scorer_name: Name
+    """Whose scores."""
+    metric: Literal["mean", "min", "max"]
+    """Which number of theirs."""
+    threshold: Annotated[float, Meta(ge=-1e9, le=1e9)]
+    """What it is compared with, as an exact decimal."""
+    comparison: Literal["gte", "gt", "lte", "lt"]
+    """How."""
+
+
+class CompareQuery(Struct, frozen=True, kw_only=True):
+    """What a comparison shows."""
+
+    scorer_name: str | None = None
+    """Only this scorer."""
+    per_item: bool = True
+    """Whether to list every item."""
+
+
+async def create(call: Call, body: ExperimentCreate) -> Answer:
+    name, metadata = trimmed(body.name, "name"), object_text(body.metadata, "metadata")
+
+    def work(connection: Connection) -> Experiment:
+        call.open_project(connection, body.project_id)
+        return store.create_experiment(
+            connection,
+            project_id=body.project_id,
+            name=name,
+            dataset_id=body.dataset_id,
+            metadata=metadata,
+            auto_complete=body.auto_complete is not False,
+        )
+
+    return await call.write(work)
+
+
+async def list_all(call: Call, query: ProjectQuery) -> Answer:
+    project_id = call.listed_project(query.project_id)
+    limit, after = query.checked_limit(), query.after(LISTING)
+    rows = await call.read(
+        lambda connection: store.list_experiments(
+            connection, project_id=project_id, before=after[0] if after else None, limit=limit + 1
+        )
+    )
+    return json_answer(page_of(rows, limit, LISTING, lambda experiment: (experiment.id,)))
+
+
+async def get(call: Call) -> Answer:
+    experiment_id = call.params["experiment_id"]
+    return json_answer(
+        await call.read(lambda connection: store.get_experiment(connection, experiment_id, scope=call.scope))
+    )
+
+
+async def complete(call: Call) -> Answer:
+    experiment_id = call.params["experiment_id"]
+    return await call.write(
+        lambda connection: store.complete_experiment(connection, experiment_id, scope=call.scope)
+    )
+
+
+async def summary(call: Call) -> Answer:
+    experiment_id = call.params["experiment_id"]
+    kept = await call.read(lambda connection: read_summary(connection, experiment_id, scope=call.scope))
+    return json_answer(summarise(kept))
+
+
+async def comparison(call: Call, query: CompareQuery) -> Answer:
+    base_id, other_id = call.params["experiment_id"], call.params["other_id"]
+    sides = await call.read(
+        lambda connection: read_sides(connection, base_id, other_id, query.scorer_name, scope=call.scope)
+    )
+    return json_answer(await asyncio.to_thread(compare, sides, per_item=query.per_item))
+
+
+async def threshold(call: Call, body: ThresholdAsk) -> Answer:
+    experiment_id = call.params["experiment_id"]
+    totals = await call.read(
+        lambda connection: read_scorer(connection, experiment_id, body.scorer_name, scope=call.scope)
+    )
+    return json_answer(
+        evaluate_threshold(
+            totals,
+            scorer_name=body.scorer_name,
+            metric=body.metric,
+            threshold=body.threshold,
+            comparison=body.comparison,
+        )
+    )
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/experiments",
+        handler=create,
+        role="write",
+        request=ExperimentCreate,
+        response=Experiment,
+        status=201,
+        errors=("NOT_FOUND",),
+        summary="Make an experiment on a dataset",
+        tag="Experiments",
+    ),
+    Route(
+        method="GET",
+        path="/v1/experiments",
+        handler=list_all,
+        query=ProjectQuery,
+        response=Page[Experiment],
+        errors=("PROJECT_REQUIRED", "NOT_FOUND"),
+        summary="List a project's experiments, newest first",
+        tag="Experiments",
+    ),
+    Route(
+        method="GET",
+        path="/v1/experiments/{experiment_id}",
+        handler=get,
+        response=Experiment,
+        errors=("NOT_FOUND",),
+        summary="Read an experiment",
+        tag="Experiments",
+    ),
+    Route(
+        method="POST",
+        path="/v1/experiments/{experiment_id}/complete",
+        handler=complete,
+        role="write",
+        response=Experiment,
+        errors=("NOT_FOUND", "EXPERIMENT_COMPLETED"),
+        summary="Complete an experiment",
+        tag="Experiments",
+    ),
+    Route(
+        method="GET",
+        path="/v1/experiments/{experiment_id}/summary",
+        handler=summary,
+        response=ExperimentSummary,
+        errors=("NOT_FOUND",),
+        summary="An experiment in numbers",
+        tag="Experiments",
+    ),
+    Route(
+        method="GET",
+        path="/v1/experiments/{experiment_id}/compare/{other_id}",
+        handler=comparison,
+        query=CompareQuery,
+        response=ExperimentComparison,
+        errors=("NOT_FOUND", "INCOMPATIBLE_EXPERIMENTS"),
+        summary="Two experiments on one dataset, item by item",
+        tag="Experiments",
+    ),
+    Route(
+        method="POST",
+        path="/v1/experiments/{experiment_id}/threshold",
+        handler=threshold,
+        request=ThresholdAsk,
+        response=ThresholdResult,
+        errors=("NOT_FOUND", "UNSUPPORTED_THRESHOLD_TYPE"),
+        summary="Does a scorer's number reach a threshold? Compared as exact decimals; nothing is stored",
+        tag="Experiments",
+    ),
+)

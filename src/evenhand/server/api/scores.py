@@ -1,0 +1,195 @@
+"""Scores: stored as given, or worked out by a rule."""
+
+import asyncio
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from evenhand.core.errors import Refusal
+from evenhand.core.objects.scores import BatchReport, NotScored, Score, SkippedScore, TargetType
+from evenhand.server.answers import Answer, Page, json_answer
+from evenhand.server.call import Call
+from evenhand.server.measuring import (
+    JUDGE,
+    ScoreCreate,
+    Unmeasured,
+    Wanted,
+    malformed_score,
+    measure,
+    read_score,
+)
+from evenhand.server.paging import Paging, page_of
+from evenhand.server.routes import Route
+from evenhand.store import scores as store
+from evenhand.store.connection import Connection
+from evenhand.store.projects import not_found
+from evenhand.store.scores import Measurement, ScoreRequest
+from evenhand.store.targets import Material, Target, find_targets, read_material
+
+LISTING = "scores"
+MAX_BATCH = 10_000
+
+
+class ScoreBatch(Struct, frozen=True, kw_only=True):
+    """Many scores: all are stored, or none."""
+
+    scores: Annotated[list[ScoreCreate], Meta(min_length=1, max_length=MAX_BATCH)]
+    """In any order, for any targets."""
+
+
+class ScoreQuery(Paging, frozen=True, kw_only=True):
+    """Which scores are listed."""
+
+    target_id: str | None = None
+    """The run or span; required."""
+    target_type: Literal["run", "span"] | None = None
+    """Which of the two; a run is looked for first when absent."""
+    scorer_name: str | None = None
+    """Only this scorer's."""
+
+
+async def create(call: Call, body: ScoreCreate) -> Answer:
+    read = read_score(body)
+    if isinstance(read, Wanted):
+        if read.scorer_name == JUDGE:
+            raise Refusal("INVALID_SCORER_CONFIG", "No judge model is configured on this server.")
+        (found,) = await work_out(call, [(body, read)])
+        if isinstance(found, Unmeasured):
+            return json_answer(NotScored(score=None, reason=found.reason))
+        read = found
+    return await call.write_item(store.store_requests, _request(call, body, read))
+
+
+async def create_batch(call: Call, body: ScoreBatch) -> Answer:
+    read = [_read_numbered(index, given) for index, given in enumerate(body.scores)]
+    wanted = [(body.scores[i], r) for i, r in enumerate(read) if isinstance(r, Wanted)]
+    worked_out = iter(await work_out(call, wanted) if wanted else ())
+    measured = [next(worked_out) if isinstance(r, Wanted) else r for r in read]
+    requests = [
+        _request(call, given, m)
+        for given, m in zip(body.scores, measured, strict=True)
+        if isinstance(m, Measurement)
+    ]
+
+    def work(connection: Connection) -> BatchReport:
+        stored = store.store_requests(connection, requests)
+        missing = [
+            request.target_id for request, s in zip(requests, stored, strict=True) if isinstance(s, Exception)
+        ]
+        if missing:
+            raise Refusal(
+                "NOT_FOUND", f"{len(missing)} of the targets are not there.", {"target_ids": missing[:100]}
+            )
+        made = iter(stored)
+        ids = [_id_of(next(made)) if isinstance(m, Measurement) else None for m in measured]
+        skipped = [
+            SkippedScore(index=i, reason=m.reason)
+            for i, m in enumerate(measured)
+            if isinstance(m, Unmeasured)
+        ]
+        return BatchReport(accepted=len(requests), score_ids=ids, skipped=skipped)
+
+    return await call.write(work)
+
+
+def _id_of(score: Score | Exception) -> str:
+    assert isinstance(score, Score)
+    return score.id
+
+
+def _read_numbered(index: int, given: ScoreCreate) -> Measurement | Wanted:
+    try:
+        read = read_score(given)
+    except Refusal as error:
+        raise Refusal(error.code, f"scores[{index}]: {error}", {**error.details, "index": index}) from None
+    if isinstance(read, Wanted) and read.scorer_name == JUDGE:
+        raise Refusal("INVALID_REQUEST", "A batch takes no llm_judge; ask one by one.", {"index": index})
+    return read
+
+
+def _request(call: Call, body: ScoreCreate, measurement: Measurement) -> ScoreRequest:
+    return ScoreRequest(
+        target_type=body.target_type, target_id=body.target_id, scope=call.scope, measurement=measurement
+    )
+
+
+async def work_out(call: Call, wanted: list[tuple[ScoreCreate, Wanted]]) -> list[Measurement | Unmeasured]:
+    """Run the rules on what their targets hold; `NOT_FOUND` for a target that is not there."""
+
+    def look(connection: Connection) -> list[Material]:
+        asked = [(body.target_type, body.target_id, call.scope) for body, _ in wanted]
+        found = find_targets(connection, asked)
+        targets: list[Target] = []
+        for target, (body, _) in zip(found, wanted, strict=True):
+            if target is None:
+                raise not_found(body.target_type, body.target_id)
+            targets.append(target)
+        return read_material(connection, targets)
+
+    materials = await call.read(look)
+    pairs = [(rule, material) for (_, rule), material in zip(wanted, materials, strict=True)]
+    return await asyncio.to_thread(lambda: [measure(rule, material) for rule, material in pairs])
+
+
+async def list_all(call: Call, query: ScoreQuery) -> Answer:
+    if not query.target_id:
+        raise Refusal("INVALID_REQUEST", "Say which target: ?target_id=…", {"field": "target_id"})
+    limit, after = query.checked_limit(), query.after(LISTING)
+    target_id = query.target_id
+    kinds: tuple[TargetType, ...] = ("run", "span") if query.target_type is None else (query.target_type,)
+
+    def work(connection: Connection) -> list[Score]:
+        found = find_targets(connection, [(kind, target_id, call.scope) for kind in kinds])
+        target = next((t for t in found if t is not None), None)
+        if target is None:
+            raise not_found(kinds[0], target_id)
+        return store.list_scores(
+            connection,
+            target=target,
+            scorer_name=query.scorer_name,
+            after=after[0] if after else None,
+            limit=limit + 1,
+        )
+
+    return json_answer(page_of(await call.read(work), limit, LISTING, lambda score: (score.id,)))
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/scores",
+        handler=create,
+        role="write",
+        request=ScoreCreate,
+        response=Score,
+        status=201,
+        other_answers={200: NotScored},
+        errors=("NOT_FOUND", "INVALID_SCORE_VALUE", "INVALID_SCORER_CONFIG"),
+        malformed=malformed_score,
+        summary="Store a score, or have a built-in scorer work it out",
+        tag="Scores",
+    ),
+    Route(
+        method="POST",
+        path="/v1/scores/batch",
+        handler=create_batch,
+        role="write",
+        request=ScoreBatch,
+        response=BatchReport,
+        status=201,
+        errors=("NOT_FOUND", "INVALID_SCORE_VALUE", "INVALID_SCORER_CONFIG"),
+        malformed=malformed_score,
+        summary="Store many scores, all or none",
+        tag="Scores",
+    ),
+    Route(
+        method="GET",
+        path="/v1/scores",
+        handler=list_all,
+        query=ScoreQuery,
+        response=Page[Score],
+        errors=("NOT_FOUND",),
+        summary="List a target's scores, oldest first",
+        tag="Scores",
+    ),
+)

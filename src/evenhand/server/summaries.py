@@ -1,0 +1,117 @@
+"""An experiment in numbers, from the aggregates that the store keeps."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal
+
+from evenhand.core.errors import Refusal
+from evenhand.core.objects.experiments import ExperimentSummary, ScorerSummary, ThresholdResult
+from evenhand.metrics.exact import as_fraction, compare_exactly
+from evenhand.metrics.kept import KeptGroups, kept_interval
+from evenhand.metrics.repeats import pass_at_k, pass_hat_k
+from evenhand.store.summaries import KeptScorer, KeptSummary
+from evenhand.store.totals import ScorerTotals
+
+Estimate = Callable[[int, int, int], float]
+"""An unbiased estimate for k tries from n tries with c passes: f(n, c, k)."""
+MOST_TRIES = 64
+"""pass@k is given for k up to this."""
+
+
+def summarise(kept: KeptSummary) -> ExperimentSummary:
+    return ExperimentSummary(
+        experiment_id=kept.experiment.id,
+        status=kept.experiment.status,
+        run_count=kept.experiment.run_count,
+        dataset_item_count=kept.item_count,
+        scores_by_scorer={name: _scorer(name, scorer) for name, scorer in kept.scorers.items()},
+    )
+
+
+def exact_mean_of(totals: ScorerTotals) -> Fraction | None:
+    """The exact mean of the numbers."""
+    return None if totals.score_count == 0 else Fraction(totals.total) / totals.score_count
+
+
+def _scorer(name: str, kept: KeptScorer) -> ScorerSummary:
+    totals = kept.totals
+    mean = exact_mean_of(totals)
+    # Numbers from 0 to 1 that equal their squares are zeros and ones.
+    binary = totals.total == totals.squares
+    groups = [
+        KeptGroups(
+            size=size, passes=passes, count=c.items, total=Fraction(c.total), squares=Fraction(c.squares)
+        )
+        for (size, passes), c in kept.clusters.items()
+        if c.items
+    ]
+    interval = kept_interval(groups, binary=binary)
+    tries = min((group.size for group in groups), default=0)
+    repeats = binary and any(group.size > 1 for group in groups)
+    ks = list(range(1, min(tries, MOST_TRIES) + 1)) if repeats else []
+    return ScorerSummary(
+        scorer_name=name,
+        scored_run_count=totals.run_count,
+        score_count=totals.score_count + totals.label_count,
+        mean=None if mean is None else float(mean),
+        min=totals.minimum,
+        max=totals.maximum,
+        distribution=kept.labels or None,
+        std=_std(totals),
+        ci_lower=None if interval is None else interval.ci_lower,
+        ci_upper=None if interval is None else interval.ci_upper,
+        confidence_level=None if interval is None else interval.confidence_level,
+        ci_method=None if interval is None else interval.method,
+        pass_at_k={str(k): _over_items(groups, k, pass_at_k) for k in ks} or None,
+        pass_hat_k={str(k): _over_items(groups, k, pass_hat_k) for k in ks} or None,
+    )
+
+
+def _over_items(groups: list[KeptGroups], k: int, estimate: Estimate) -> float:
+    items = sum(group.count for group in groups)
+    return sum(group.count * estimate(group.size, group.passes, k) for group in groups) / items
+
+
+def _std(totals: ScorerTotals) -> float | None:
+    n = totals.score_count
+    if n < 2:
+        return None
+    total, squares = Fraction(totals.total), Fraction(totals.squares)
+    return math.sqrt((squares - total * total / n) / (n - 1))
+
+
+def evaluate_threshold(
+    totals: ScorerTotals,
+    *,
+    scorer_name: str,
+    metric: Literal["mean", "min", "max"],
+    threshold: float,
+    comparison: str,
+) -> ThresholdResult:
+    """Compare as exact decimals, so that a mean of 0.80 reaches 0.80."""
+    if totals.label_count:
+        raise Refusal(
+            "UNSUPPORTED_THRESHOLD_TYPE",
+            f"'{scorer_name[:100]}' gives labels; a threshold needs numbers.",
+            {"scorer_name": scorer_name},
+        )
+    actual = _metric(totals, metric)
+    passed = actual is not None and compare_exactly(actual, comparison, threshold)
+    return ThresholdResult(
+        passed=passed,
+        actual_value=None if actual is None else float(actual),
+        threshold=threshold,
+        scorer_name=scorer_name,
+        metric=metric,
+        gap=None if actual is None else float(actual - as_fraction(threshold)),
+    )
+
+
+def _metric(totals: ScorerTotals, metric: Literal["mean", "min", "max"]) -> Fraction | None:
+    if totals.score_count == 0:
+        return None
+    if metric == "mean":
+        return exact_mean_of(totals)
+    value = totals.minimum if metric == "min" else totals.maximum
+    return None if value is None else as_fraction(value)

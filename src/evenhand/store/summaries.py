@@ -1,0 +1,61 @@
+"""Reading the kept aggregates of an experiment: the cost does not grow with the number of scores."""
+
+from msgspec import Struct
+
+from evenhand.core.objects.experiments import Experiment
+from evenhand.store.connection import Connection
+from evenhand.store.experiments import get_experiment
+from evenhand.store.projects import Scope
+from evenhand.store.totals import (
+    ClusterTotals,
+    ScorerTotals,
+    cluster_totals,
+    label_totals,
+    scorer_totals,
+)
+
+
+class KeptScorer(Struct, frozen=True, kw_only=True):
+    """What is kept about one scorer in an experiment."""
+
+    totals: ScorerTotals
+    """Count, sums, least and greatest."""
+    clusters: dict[tuple[int, int], ClusterTotals]
+    """Items by their number of scores and of passes."""
+    labels: dict[str, int]
+    """How often each label was given."""
+
+
+class KeptSummary(Struct, frozen=True, kw_only=True):
+    """What is kept about an experiment."""
+
+    experiment: Experiment
+    """The experiment itself."""
+    item_count: int
+    """How many items its dataset has; 0 once it is deleted."""
+    scorers: dict[str, KeptScorer]
+    """By name."""
+
+
+def read_summary(connection: Connection, experiment_id: str, *, scope: Scope) -> KeptSummary:
+    experiment = get_experiment(connection, experiment_id, scope=scope)
+    row = connection.one("SELECT item_count FROM datasets WHERE id = ?", experiment.dataset_id)
+    labels = label_totals(connection, experiment_id)
+    scorers = {
+        name: KeptScorer(
+            totals=totals,
+            clusters=cluster_totals(connection, experiment_id, name),
+            labels=labels.get(name, {}),
+        )
+        for (_, name), totals in sorted(scorer_totals(connection, [experiment_id]).items())
+    }
+    return KeptSummary(experiment=experiment, item_count=row[0] if row else 0, scorers=scorers)
+
+
+def read_scorer(
+    connection: Connection, experiment_id: str, scorer_name: str, *, scope: Scope
+) -> ScorerTotals:
+    """The totals of one scorer, all zero when it has scored nothing."""
+    get_experiment(connection, experiment_id, scope=scope)
+    found = scorer_totals(connection, [experiment_id], [scorer_name])
+    return found.get((experiment_id, scorer_name), ScorerTotals())

@@ -11,10 +11,13 @@ __version__ = "0.1.0"
 
 # name -> module that defines it
 _PUBLIC: dict[str, str] = {
+    "ArtifactCollector": "evenhand.evaluation.failures",
+    "Benchmark": "evenhand.benchmarks.definition",
     "Judge": "evenhand.scoring.judging.engine",
     "JudgeScoringConfig": "evenhand.scoring.judging.config",
     "Scorer": "evenhand.scoring.definition",
     "ScorerInput": "evenhand.scoring.types",
+    "benchmark": "evenhand.benchmarks.definition",
     "build_judge_prompt": "evenhand.scoring.judging.prompts",
     "code_sandbox": "evenhand.scoring.code_execution",
     "exact_match": "evenhand.scoring.text",
@@ -31,11 +34,14 @@ _PUBLIC: dict[str, str] = {
 }
 
 __all__ = [
+    "ArtifactCollector",
+    "Benchmark",
     "Judge",
     "JudgeScoringConfig",
     "Scorer",
     "ScorerInput",
     "__version__",
+    "benchmark",
     "build_judge_prompt",
     "code_sandbox",
     "exact_match",

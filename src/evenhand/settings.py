@@ -1,6 +1,7 @@
 """The only reader of the environment."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 from evenhand.core.errors import OptionError
 from evenhand.core.secret import Secret
 
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 SANDBOXES = ("auto", "docker", "bubblewrap")
 
 
@@ -85,3 +87,17 @@ def _folder(env: Mapping[str, str], ours: str, theirs: str, fallback: Path) -> P
     if value := env.get(ours):
         return Path(value)
     return Path(env.get(theirs) or fallback) / "evenhand"
+
+
+def expand(text: str, environ: Mapping[str, str] | None = None) -> str:
+    """`text` with `${NAME}` and `${NAME:-fallback}` replaced from the environment; `OptionError` names what is unset."""
+    env = os.environ if environ is None else environ
+
+    def value(match: re.Match[str]) -> str:
+        name, fallback = match.group(1), match.group(2)
+        found = env.get(name)
+        if found is None and fallback is None:
+            raise OptionError(f"the variable {name} is not set in the environment")
+        return found if found is not None else fallback or ""
+
+    return _REFERENCE.sub(value, text)

@@ -23,6 +23,8 @@ COMMANDS: dict[str, Entry] = {
     "compare": Entry("evenhand.cli.compare", "is the change real? compare runs, problem by problem"),
     "gate": Entry("evenhand.cli.gate", "may it ship? judge a candidate by a release policy"),
     "plan": Entry("evenhand.cli.plan", "how many problems and repeats would show the effect"),
+    "eval": Entry("evenhand.cli.eval", "run benchmarks against a model"),
+    "validate": Entry("evenhand.cli.validate", "check a benchmark without calling a model"),
     "serve": Entry("evenhand.cli.serve", "run the scoring service"),
     "ab": Entry("evenhand.cli.ab", "compare two arms run by run, and decide"),
     "mock-model": Entry("evenhand.cli.mock_model", "serve scripted answers as a chat endpoint"),

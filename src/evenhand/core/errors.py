@@ -9,7 +9,8 @@
     │   ├── UnknownName          no such scorer, benchmark or model; suggests the nearest
     │   ├── Incomparable         two runs that must not be compared, and what differs
     │   ├── Refusal              a call that the service contract refuses, with the contract's code
-    │   └── RunConflict          a run that cannot be resumed or is active elsewhere
+    │   └── RunConflict          a run that cannot be resumed, and what differs
+    │       └── RunActive        another process is working on it: exit status 75
     ├── Unavailable              a part that this machine lacks, with how to get it
     │   ├── MissingExtra         a Python package of one of the extras
     │   └── SandboxUnavailable   no back end for running model-written code
@@ -106,7 +107,13 @@ class Refusal(UserError):
 
 
 class RunConflict(UserError):
-    """A run that cannot be resumed, or that another process is working on."""
+    """A run that cannot be resumed."""
+
+
+class RunActive(RunConflict):
+    """A run that another process is working on."""
+
+    exit_status = 75
 
 
 class Unavailable(EvenhandError):

@@ -1,0 +1,110 @@
+"""Multiple choice: MMLU, MMLU-Pro, GPQA."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evenhand.benchmarks.definition import benchmark
+from evenhand.core.errors import InputError
+from evenhand.scoring.registry import get_scorer, scorer
+from evenhand.scoring.types import ScorerInput
+
+SAMPLES = Path(__file__).parent / "samples"
+LETTERS = "ABCDEFGHIJ"
+PROMPT = """Answer the following multiple-choice question. Think step by step if it helps, then end with a line \
+of the form "Answer: X", where X is the letter of the one best choice.
+
+{question}
+
+{listed}"""
+
+
+def list_choices(choices: Sequence[Any]) -> str:
+    """The choices, one a line, each with its letter."""
+    if not 2 <= len(choices) <= len(LETTERS):
+        raise InputError(f"a row has {len(choices)} choices; 2 to {len(LETTERS)} are possible")
+    return "\n".join(f"{letter}) {choice}" for letter, choice in zip(LETTERS, choices, strict=False))
+
+
+def _letter(answer: Any, choices: Sequence[Any]) -> str:
+    # Datasets give the index, the index as text, or the letter.
+    text = str(answer).strip()
+    if text.isdigit():
+        if int(text) >= len(choices):
+            raise InputError(f"the answer is choice {text}, but there are {len(choices)} choices")
+        return LETTERS[int(text)]
+    return text.upper()
+
+
+def _mmlu_row(row: dict[str, Any]) -> dict[str, Any]:
+    choices = row["choices"]
+    return {**row, "listed": list_choices(choices), "answer": _letter(row["answer"], choices)}
+
+
+@benchmark(
+    name="mmlu",
+    dataset="hf://cais/mmlu?config=all&split=test",
+    prompt=PROMPT,
+    target_field="answer",
+    prepare_row=_mmlu_row,
+    category_field="subject",
+    description="57 subjects, four choices",
+    sample=SAMPLES / "mmlu.jsonl",
+)
+@scorer
+def mmlu(sample: ScorerInput) -> Any:
+    """The letter after the last "Answer:"."""
+    return get_scorer("multichoice_regex")(sample)
+
+
+def _mmlu_pro_row(row: dict[str, Any]) -> dict[str, Any]:
+    choices = row["options"]
+    return {**row, "listed": list_choices(choices), "answer": _letter(row["answer"], choices)}
+
+
+@benchmark(
+    name="mmlu_pro",
+    dataset="hf://TIGER-Lab/MMLU-Pro?split=test",
+    prompt=PROMPT,
+    target_field="answer",
+    prepare_row=_mmlu_pro_row,
+    description="14 subjects, up to ten choices",
+    sample=SAMPLES / "mmlu_pro.jsonl",
+)
+@scorer
+def mmlu_pro(sample: ScorerInput) -> Any:
+    """The letter (A to J) after the last "Answer:"."""
+    return get_scorer("multichoice_regex")(sample, pattern=r"(?i)Answer\s*:\s*([A-J])")
+
+
+def _gpqa_row(row: dict[str, Any], index: int, rng: random.Random) -> dict[str, Any]:
+    # The correct answer always comes first in the dataset: the order is shuffled, the same way in every run.
+    choices = [row["Correct Answer"], *(row[f"Incorrect Answer {n}"] for n in (1, 2, 3))]
+    choices = [str(choice).strip() for choice in choices]
+    correct = choices[0]
+    rng.shuffle(choices)
+    return {
+        "question": str(row["Question"]).strip(),
+        "listed": list_choices(choices),
+        "answer": LETTERS[choices.index(correct)],
+        "choices": choices,
+        "category": row.get("High-level domain"),
+        "subdomain": row.get("Subdomain"),
+        "id": row.get("Record ID"),
+    }
+
+
+@benchmark(
+    name="gpqa",
+    dataset="hf://Idavidrein/gpqa?config=gpqa_diamond&split=train",
+    prompt=PROMPT,
+    target_field="answer",
+    prepare_row=_gpqa_row,
+    description="graduate-level science, four choices in a seeded order (Diamond)",
+    sample=SAMPLES / "gpqa.jsonl",
+)
+@scorer
+def gpqa(sample: ScorerInput) -> Any:
+    """The letter after the last "Answer:"."""
+    return get_scorer("multichoice_regex")(sample)

@@ -1,0 +1,234 @@
+"""What a benchmark is, and how a row of its dataset becomes a problem."""
+
+import inspect
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from evenhand.benchmarks.template import Template, as_text, missing_column
+from evenhand.core.errors import InputError, OptionError
+from evenhand.scoring.registry import Scorer, scorer
+from evenhand.scoring.types import ScorerInput
+
+Row = Mapping[str, Any]
+Rows = str | Path | Callable[[], Iterable[Row]]
+"""Where rows come from: `hf://org/name?config=&split=`, a file, or a function."""
+ROLES = ("system", "user", "assistant")
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One message of a conversation."""
+
+    role: str
+    """`system`, `user` or `assistant`."""
+    content: str
+    """What is said."""
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """A row made ready: what is asked, what is expected, and what the scorer needs besides."""
+
+    index: int
+    """The row's place in the dataset: the same in every run."""
+    turns: tuple[Turn, ...]
+    """What is sent to the model."""
+    target: Any = ""
+    """The expected answer."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """The row's other fields, `category` among them when there is one."""
+
+
+class Benchmark(Struct, frozen=True, kw_only=True):
+    """A dataset, a prompt and a scorer. Calling it scores a sample, as the scorer under it does."""
+
+    name: str
+    """What `--bench` and the artifacts call it."""
+    dataset: Rows
+    """Where the rows come from."""
+    scorer: Scorer
+    """What measures a response."""
+    prompt: str | Sequence[Mapping[str, str]] | Callable[[Row], Any] = ""
+    """A template, a list of messages whose contents are templates, or a function of the row."""
+    target_field: str = "target"
+    """The column with the expected answer."""
+    system_prompt: str = ""
+    """Put before the conversation."""
+    field_mapping: Mapping[str, str] = field(default_factory=dict)
+    """Columns to rename: the dataset's name to the name used here."""
+    prepare_row: Callable[..., Row | None] | None = None
+    """Changes a row before it is used (`row`, or `row, index`, or `row, index, rng`); None drops the row."""
+    seed_fn: Callable[..., Any] | None = None
+    """Makes the problem itself from `row` (or `row, index`): a mapping with `prompt` or `messages`, `target` and
+    `metadata`."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Options that the scorer finds in `sample.config`."""
+    requirements: Sequence[str] = ()
+    """Python packages that must be installed, as `name` or `name>=version`."""
+    few_shot: Sequence[Row] = ()
+    """Worked examples, rendered with the same prompt and put before the question."""
+    few_shot_answer: str = ""
+    """The template of an example's answer; the target when empty."""
+    category_field: str = "category"
+    """The column by which results are broken down."""
+    judge: Any = None
+    """How samples that need a judge are judged: a rubric's name (`simpleqa`, `healthbench`, `default`) or a
+    `JudgeScoringConfig`; None when no sample needs one."""
+    uses_sandbox: bool = False
+    """Whether the scorer runs model-written code."""
+    max_tokens: int | None = None
+    """The answer's length limit unless the run sets one."""
+    description: str = ""
+    """One line for lists."""
+    version: str = "1"
+    """Raised when a change makes results incomparable with older ones."""
+    sample: Path | None = None
+    """A few rows in the dataset's shape that work offline."""
+    home: Path | None = None
+    """The folder that relative dataset paths start from."""
+
+    def __call__(self, sample: ScorerInput) -> Any:
+        return self.scorer(sample)
+
+
+def benchmark(
+    name: str, dataset: Rows, prompt: Any = "", **options: Any
+) -> Callable[[Scorer | Callable[..., Any]], Benchmark]:
+    """Make a benchmark of the scorer below; the options are the fields of `Benchmark`."""
+    unknown = sorted(set(options) - set(Benchmark.__struct_fields__))
+    if unknown:
+        raise OptionError(f"@benchmark has no option '{unknown[0]}'")
+    if not name or any(c in name for c in "/\\\0") or name.startswith("."):
+        raise OptionError(f"'{name}' cannot name a benchmark: it becomes part of file names")
+    if not prompt and "seed_fn" not in options:
+        raise OptionError(f"benchmark '{name}' needs a prompt or a seed_fn")
+
+    def decorate(function: Scorer | Callable[..., Any]) -> Benchmark:
+        measured = function if isinstance(function, Scorer) else scorer(function)
+        made = Benchmark(name=name, dataset=dataset, prompt=prompt, scorer=measured, **options)
+        ProblemMaker(made)  # a bad template is found here, not in the middle of a run
+        return made
+
+    return decorate
+
+
+class ProblemMaker:
+    """Turns rows into problems; everything that is the same for all rows is done once."""
+
+    def __init__(self, benchmark: Benchmark, *, system_prompt: str | None = None, seed: int = 0) -> None:
+        self._benchmark = benchmark
+        self._seed = seed
+        self._system = benchmark.system_prompt if system_prompt is None else system_prompt
+        self._arity = _arity(benchmark.prepare_row)
+        self._seed_arity = _arity(benchmark.seed_fn)
+        self._templates: list[tuple[str, Template]] = []
+        prompt = benchmark.prompt
+        if isinstance(prompt, str):
+            self._templates = [("user", Template(prompt))]
+        elif not callable(prompt):
+            self._templates = [(_role(turn["role"]), Template(turn["content"])) for turn in prompt]
+        self._answer = Template(benchmark.few_shot_answer or "{" + benchmark.target_field + "}")
+        self._examples: tuple[Turn, ...] | None = None
+
+    def make(self, row: Row, index: int) -> Problem | None:
+        """The problem of a row; None when the benchmark drops the row."""
+        spec = self._benchmark
+        prepared = self._prepare(row, index)
+        if prepared is None:
+            return None
+        if spec.seed_fn is not None:
+            return self._seeded(prepared, index)
+        if self._examples is None:
+            self._examples = self._render_examples()
+        if spec.target_field not in prepared:
+            raise InputError(missing_column(spec.target_field, prepared.keys(), "target_field"))
+        shown = self._render(prepared)
+        metadata = {key: value for key, value in prepared.items() if key != spec.target_field}
+        return self._problem(index, self._examples + shown, prepared[spec.target_field], metadata)
+
+    def _prepare(self, row: Row, index: int) -> dict[str, Any] | None:
+        spec = self._benchmark
+        prepared: dict[str, Any] = {spec.field_mapping.get(key, key): value for key, value in row.items()}
+        if spec.prepare_row is None:
+            return prepared
+        arguments: tuple[Any, ...] = (prepared, index)[: self._arity]
+        if self._arity == 3:
+            arguments = (prepared, index, random.Random(f"{spec.name}:{self._seed}:{index}"))
+        try:
+            changed = spec.prepare_row(*arguments)
+        except InputError:
+            raise
+        except KeyError as error:
+            raise InputError(missing_column(str(error.args[0]), prepared.keys(), "prepare_row")) from None
+        except Exception as error:
+            raise InputError(f"prepare_row raised {type(error).__name__}: {error}") from error
+        return None if changed is None else dict(changed)
+
+    def _seeded(self, row: dict[str, Any], index: int) -> Problem:
+        assert self._benchmark.seed_fn is not None
+        try:
+            made = self._benchmark.seed_fn(*(row, index)[: self._seed_arity])
+        except InputError:
+            raise
+        except KeyError as error:
+            raise InputError(missing_column(str(error.args[0]), row.keys(), "seed_fn")) from None
+        except Exception as error:
+            raise InputError(f"seed_fn raised {type(error).__name__}: {error}") from error
+        given = made.get("messages") or made.get("prompt")
+        if not given:
+            raise InputError("seed_fn must return a mapping with 'prompt' or 'messages'")
+        return self._problem(index, _turns(given), made.get("target", ""), dict(made.get("metadata", {})))
+
+    def _problem(self, index: int, turns: tuple[Turn, ...], target: Any, metadata: dict[str, Any]) -> Problem:
+        category = metadata.get(self._benchmark.category_field)
+        if category is not None:
+            metadata["category"] = as_text(category)
+        if self._system and not any(turn.role == "system" for turn in turns):
+            turns = (Turn(role="system", content=self._system), *turns)
+        return Problem(index=index, turns=turns, target=target, metadata=metadata)
+
+    def _render(self, row: Row) -> tuple[Turn, ...]:
+        prompt = self._benchmark.prompt
+        if callable(prompt):
+            return _turns(prompt(row))
+        return tuple(Turn(role=role, content=template.render(row)) for role, template in self._templates)
+
+    def _render_examples(self) -> tuple[Turn, ...]:
+        turns: list[Turn] = []
+        for number, example in enumerate(self._benchmark.few_shot):
+            row = self._prepare(example, -1 - number)
+            if row is not None:
+                turns += self._render(row)
+                turns.append(Turn(role="assistant", content=self._answer.render(row)))
+        return tuple(turns)
+
+
+def _turns(given: Any) -> tuple[Turn, ...]:
+    if isinstance(given, str):
+        return (Turn(role="user", content=given),)
+    turns = []
+    for turn in given:
+        if isinstance(turn, Turn):
+            turns.append(turn)
+        else:
+            turns.append(Turn(role=_role(turn["role"]), content=as_text(turn["content"])))
+    if not turns:
+        raise InputError("the prompt has no messages")
+    return tuple(turns)
+
+
+def _role(name: str) -> str:
+    if name not in ROLES:
+        raise OptionError(f"'{name}' is not a role of a message; it can be {', '.join(ROLES)}")
+    return name
+
+
+def _arity(function: Callable[..., Any] | None) -> int:
+    """How many of (row, index, rng) a function takes."""
+    if function is None:
+        return 0
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    return max(1, min(3, sum(parameter.kind in kinds for parameter in parameters)))

@@ -1,0 +1,81 @@
+"""Prompt templates: `{column}` and nothing more.
+
+Templates and rows come from users and datasets, so Python's own formatting is not used: it reaches attributes
+and items of whatever it is given. Here a brace holds a column's name, `{{` and `}}` stand for braces, and a
+brace that is neither is an error found before the first call.
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from evenhand.core import jsontext
+from evenhand.core.errors import InputError, OptionError
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}\n]*)\}|\{|\}")
+
+
+class Template:
+    """A text with columns to fill in."""
+
+    __slots__ = ("_parts", "columns", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        # Literal text at even places, column names at odd ones.
+        self._parts: list[str] = [""]
+        position = 0
+        for match in _TOKEN.finditer(text):
+            self._parts[-1] += text[position : match.start()]
+            position = match.end()
+            token = match.group()
+            if token in ("{{", "}}"):
+                self._parts[-1] += token[0]
+            elif match.group(1) is not None and match.group(1).strip():
+                self._parts += [match.group(1).strip(), ""]
+            else:
+                raise OptionError(
+                    f"the prompt has a lone '{token}' at character {match.start()}; "
+                    "write {{ and }} for braces, {column} for a column"
+                )
+        self._parts[-1] += text[position:]
+        self.columns = tuple(dict.fromkeys(self._parts[1::2]))
+
+    def check(self, columns: Collection[str], what: str = "the prompt") -> None:
+        """`InputError` when a column that the template names is not among `columns`."""
+        for name in self.columns:
+            if name not in columns:
+                raise InputError(missing_column(name, columns, what))
+
+    def render(self, row: Mapping[str, Any]) -> str:
+        """The text with the row's values in it."""
+        parts = self._parts
+        if len(parts) == 1:
+            return parts[0]
+        filled = list(parts)
+        for place in range(1, len(parts), 2):
+            name = parts[place]
+            if name not in row:
+                raise InputError(missing_column(name, row.keys(), "the prompt"))
+            filled[place] = as_text(row[name])
+        return "".join(filled)
+
+
+def as_text(value: Any) -> str:
+    """A value as it stands in a prompt: text as it is, anything structured as JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool | int | float):
+        return str(value)
+    return jsontext.encode_text(value)
+
+
+def missing_column(name: str, columns: Collection[str], what: str) -> str:
+    """The sentence about a column that is not there, with the nearest one that is."""
+    near = difflib.get_close_matches(name, list(columns), n=1, cutoff=0.6)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    listed = ", ".join(sorted(columns)) or "none"
+    return f"{what} needs the column '{name}', which the dataset lacks{hint} (columns: {listed})"

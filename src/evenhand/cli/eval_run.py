@@ -1,0 +1,259 @@
+"""`evenhand eval run`."""
+
+import asyncio
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evenhand import settings
+from evenhand.benchmarks.registry import find_benchmarks
+from evenhand.cli.eval_progress import ProgressLine
+from evenhand.cli.output import format_option, print_json
+from evenhand.core.errors import EvenhandError, OptionError
+from evenhand.core.ids import new_id
+from evenhand.core.secret import Secret
+from evenhand.core.terminal import printable
+from evenhand.core.timestamps import format_instant, now
+from evenhand.evaluation.artifacts import Written
+from evenhand.evaluation.config import RunConfig, Sampling, Selection, Service
+from evenhand.evaluation.pipeline import Pipeline, Stopped
+from evenhand.evaluation.runner import Evaluation, Resume
+from evenhand.evaluation.suite import Job, jobs, read_suite
+from evenhand.evaluation.summary import summary_text
+
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+SECRET_OPTIONS = ("--api-key", "--judge-api-key", "--record-token")
+EXAMPLES = """
+\b
+Examples:
+  evenhand eval run --bench gsm8k --model-url http://127.0.0.1:8000/v1 --model-id my-model -o out
+  evenhand eval run --bench ./my_bench.py --model-url ... --model-id ... --max-problems 20
+  evenhand eval run --bench simpleqa --model-url ... --model-id ... --judge-url ... --judge-id gpt-4o
+  evenhand eval run nightly.yaml -o nightly --resume
+
+Exit status: 0 done, 1 some samples could not be measured (0 with --allow-errors), 2 bad input or usage,
+75 another process works on the run, 130 interrupted.
+"""
+
+
+def _shard(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    first, _, count = value.partition("/")
+    if not (first.isdigit() and count.isdigit()):
+        raise click.BadParameter("write it as 2/4: the second of four")
+    return int(first), int(count)
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--bench", "-b", "benches", multiple=True, help="A benchmark's name, file.py or file.py:name.")
+@click.option("--model-url", help="The chat endpoint, up to and including /v1.")
+@click.option("--model-id", help="The model's id, as requests name it.")
+@click.option("--api-key", help="Its key; default EVENHAND_API_KEY, then OPENAI_API_KEY, then none.")
+@click.option("--dialect", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True)
+@click.option("--judge-url", help="The chat endpoint of the judge.")
+@click.option("--judge-id", help="The judge's id.")
+@click.option("--judge-api-key", help="Its key; default EVENHAND_JUDGE_API_KEY, then the model's.")
+@click.option(
+    "--judge-dialect", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True
+)
+@click.option("--dataset", help="In place of the benchmark's own: a file or hf://org/name?split=...")
+@click.option("--sample", is_flag=True, help="Use the few rows that ship with the benchmark.")
+@click.option("--system-prompt", help="In place of the benchmark's own.")
+@click.option(
+    "--repeats", "-n", type=click.IntRange(1), default=1, show_default=True, help="Answers per problem."
+)
+@click.option("--max-problems", type=click.IntRange(1), help="Ask at most so many problems.")
+@click.option("--shuffle-seed", type=int, help="Choose them at random with this seed, not the first ones.")
+@click.option("--shard", callback=_shard, help="Only the i-th of n parts, as i/n; see `eval merge`.")
+@click.option("--temperature", type=click.FloatRange(0), help="Sampling temperature.")
+@click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling.")
+@click.option("--max-tokens", type=click.IntRange(1), help="Longest answer, in tokens.")
+@click.option("--seed", type=int, help="Seed of the sampling; each repeat gets the next number.")
+@click.option("--stop", multiple=True, help="Text at which an answer ends; several times for several.")
+@click.option(
+    "--concurrency", "-c", type=click.IntRange(1), default=16, show_default=True, help="Calls in flight."
+)
+@click.option(
+    "--sandboxes", type=click.IntRange(1), default=4, show_default=True, help="Programs run at once."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=120.0,
+    show_default=True,
+    help="Seconds per request.",
+)
+@click.option("--tries", type=click.IntRange(1), default=6, show_default=True, help="Requests per call.")
+@click.option("--spend-cap-usd", type=click.FloatRange(0), help="Start no call that could cost more in sum.")
+@click.option(
+    "--output", "-o", type=click.Path(file_okay=False, path_type=Path), help="Folder of the results."
+)
+@click.option(
+    "--resume", is_flag=True, help="Continue the run in the folder; finished calls are not repeated."
+)
+@click.option(
+    "--allow-drift", is_flag=True, help="Resume although something that decides the result changed."
+)
+@click.option("--allow-errors", is_flag=True, help="Exit with 0 even when samples could not be measured.")
+@format_option
+def run(**options: Any) -> int:
+    """Run benchmarks: flags for one model, or a YAML CONFIG with services and benchmarks."""
+    wanted = _jobs(options)
+    resume = Resume(allowed=options["resume"], allow_drift=options["allow_drift"])
+    if options["resume"] and options["output"] is None and not _suite_output(options):
+        raise OptionError("--resume needs the folder of the run: -o FOLDER")
+    folder = options["output"] or _suite_output(options) or _new_folder(wanted)
+    statuses = [0]
+    for job in wanted:
+        path = folder if len(wanted) == 1 else folder / job.benchmark.name
+        status = _run_one(job, path, resume, options)
+        statuses.append(status)
+        if status in SIGNALS.values():
+            break
+    return max(statuses)
+
+
+def _jobs(options: dict[str, Any]) -> list[Job]:
+    if options["config"] is not None:
+        if options["benches"] or options["model_url"]:
+            raise OptionError("name a config file or --bench and --model-url, not both")
+        return jobs(read_suite(options["config"]), options["config"].resolve().parent)
+    if not options["benches"]:
+        raise OptionError("nothing to run: name a benchmark with --bench, or a config file")
+    for name in ("model_url", "model_id"):
+        if not options[name]:
+            raise OptionError(f"--{name.replace('_', '-')} is missing")
+    config = _config(options)
+    return [Job(benchmark=one, config=config) for spec in options["benches"] for one in find_benchmarks(spec)]
+
+
+def _config(options: dict[str, Any]) -> RunConfig:
+    found = settings.load()
+    judge = None
+    if options["judge_url"] or options["judge_id"]:
+        if not (options["judge_url"] and options["judge_id"]):
+            raise OptionError("a judge needs both --judge-url and --judge-id")
+        judge = Service(
+            url=options["judge_url"],
+            id=options["judge_id"],
+            api_key=_key(options["judge_api_key"]) or found.judge_api_key,
+            dialect=options["judge_dialect"],
+            timeout=options["timeout"],
+            tries=options["tries"],
+        )
+    return RunConfig(
+        model=Service(
+            url=options["model_url"],
+            id=options["model_id"],
+            api_key=_key(options["api_key"]) or found.api_key,
+            dialect=options["dialect"],
+            timeout=options["timeout"],
+            tries=options["tries"],
+            spend_cap_usd=options["spend_cap_usd"],
+        ),
+        judge=judge,
+        dataset=options["dataset"],
+        system_prompt=options["system_prompt"],
+        sampling=Sampling(
+            stop=tuple(options["stop"]),
+            **{name: options[name] for name in ("temperature", "top_p", "max_tokens", "seed")},
+        ),
+        selection=Selection(
+            **{name: options[name] for name in ("max_problems", "shuffle_seed", "shard", "sample")}
+        ),
+        **{name: options[name] for name in ("repeats", "concurrency", "sandboxes")},
+    )
+
+
+def _key(text: str | None) -> Secret | None:
+    return Secret(text) if text else None
+
+
+def _suite_output(options: dict[str, Any]) -> Path | None:
+    if options["config"] is None:
+        return None
+    named = read_suite(options["config"]).output
+    return options["config"].resolve().parent / named if named else None
+
+
+def _new_folder(wanted: list[Job]) -> Path:
+    # The id keeps two runs of the same second apart.
+    stamp = format_instant(now())[:19].replace("-", "").replace(":", "").replace("T", "-")
+    name = wanted[0].benchmark.name if len(wanted) == 1 else "suite"
+    return Path("eval-results") / f"{name}-{stamp}-{new_id()[-6:]}"
+
+
+def _run_one(job: Job, path: Path, resume: Resume, options: dict[str, Any]) -> int:
+    """One benchmark from start to its last word; an error ends this one and leaves the others alone."""
+    line = ProgressLine(job.benchmark.name)
+    try:
+        written = asyncio.run(_evaluate(job, path, resume, line))
+    except EvenhandError as error:
+        line.clear()
+        click.echo(f"Error: {job.benchmark.name}: {printable(str(error))}", err=True)
+        if (path / ".run" / "journal.jsonl").exists() and error.exit_status != 75:
+            click.echo(f"resume with: {resume_command(path, options)}", err=True)
+        if isinstance(error, Stopped):
+            return SIGNALS.get(signal.Signals(int(error.reason)), 1)
+        return error.exit_status
+    line.clear()
+    _show(written, path, options)
+    failed = written.bundle.benchmark.tally.failed if written.bundle.benchmark.tally else 0
+    if failed and not options["allow_errors"]:
+        click.echo(
+            f"{failed:,} samples could not be measured; try them again with: {resume_command(path, options)}",
+            err=True,
+        )
+        return 1
+    return 0
+
+
+async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) -> Written:
+    loop = asyncio.get_running_loop()
+
+    def watch(pipeline: Pipeline) -> None:
+        def stop(number: signal.Signals) -> None:
+            line.clear()
+            click.echo("Stopping: waiting for the calls in flight (again: at once).", err=True)
+            pipeline.stop(
+                Stopped("interrupted; everything that was finished is kept", reason=str(int(number)))
+            )
+
+        for number in SIGNALS:
+            loop.add_signal_handler(number, stop, number)
+
+    evaluation = Evaluation(job.benchmark, job.config, path, resume=resume, watcher=line, on_pipeline=watch)
+    try:
+        return await evaluation.run()
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def _show(written: Written, path: Path, options: dict[str, Any]) -> None:
+    if options["format_"] == "json":
+        print_json(written.bundle)
+        return
+    click.echo(summary_text(written.bundle, path, written.failures, written.runtime))
+
+
+def resume_command(path: Path, options: dict[str, Any]) -> str:
+    """The command that continues this run, without secrets."""
+    words: list[str] = []
+    skip = False
+    for word in sys.argv[1:]:
+        if skip or word.partition("=")[0] in SECRET_OPTIONS:
+            skip = not skip and "=" not in word
+            continue
+        words.append(word)
+    if not options["resume"]:
+        words.append("--resume")
+    if options["output"] is None and _suite_output(options) is None:
+        words += ["-o", str(path)]
+    return shlex.join(["evenhand", *words])

@@ -1,0 +1,1 @@
+"""Running models over benchmarks: plan, generate, score, judge, aggregate, artifacts."""

@@ -1,0 +1,237 @@
+"""The files of a finished run, written whole, in the order of problems and repeats."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from evenhand.benchmarks.definition import Problem, Turn
+from evenhand.core.outcome import Failed, Outcome, Scored
+from evenhand.core.timestamps import format_instant, now
+from evenhand.evaluation.aggregate import Aggregator, Summary
+from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis
+from evenhand.evaluation.ledger import Ledger
+from evenhand.evaluation.planning import ProblemFile
+from evenhand.evaluation.records import Generated, Judged, Measured
+from evenhand.evaluation.report import ReportInput, report_html
+from evenhand.evaluation.runtime import RuntimeCollector, RuntimeStats
+from evenhand.results.bundle import Bundle
+from evenhand.results.records import SampleError, SampleResult, Usage
+from evenhand.results.writing import JsonlFile, write_json, write_text
+
+SCHEMA_VERSION = 1
+
+
+class Trajectory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of `trajectories.jsonl`: what was said, and how it came about."""
+
+    problem_idx: int
+    """The problem."""
+    repeat: int
+    """Which answer to it."""
+    messages: tuple[Turn, ...]
+    """What was sent."""
+    response: str | None = None
+    """What came back."""
+    reasoning: str | None = None
+    """The model's own thinking, where the endpoint shows it."""
+    finish_reason: str = ""
+    """Why the answer ended."""
+    model: str = ""
+    """The model that answered, in the endpoint's words."""
+    error: SampleError | None = None
+    """Why there is no answer."""
+    input_tokens: int | None = None
+    """Tokens of the question."""
+    output_tokens: int | None = None
+    """Tokens of the answer."""
+    cost_usd: float | None = None
+    """Price of the call."""
+    latency_seconds: float | None = None
+    """Time of the call that succeeded."""
+    attempts: int = 1
+    """How many requests it took."""
+    cached: bool = False
+    """Whether the answer came from the cache."""
+    judge: dict[str, Any] | None = None
+    """The judge's model, prompt digest, raw reply and identity."""
+
+
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """What the bundle says besides the results."""
+
+    run_id: str
+    started_at: str
+    benchmark: str
+    config: dict[str, Any]
+    hashes: dict[str, str]
+    versions: dict[str, str]
+    environment: dict[str, Any]
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """What was written."""
+
+    bundle: Bundle
+    summary: Summary
+    failures: FailureAnalysis
+    runtime: RuntimeStats
+    paths: list[Path]
+
+
+def results_of(
+    ledger: Ledger, problems: ProblemFile, repeats: int
+) -> Iterator[tuple[SampleResult, Trajectory, tuple[Generated, Measured | None, Judged | None]]]:
+    """Every finished sample in order, with what led to it; unfinished ones are left out."""
+    for place, problem in enumerate(problems):
+        for repeat in range(repeats):
+            key = place * repeats + repeat
+            if key not in ledger.generated:
+                continue
+            steps = (ledger.generation(key), ledger.measurement(key), ledger.judgement(key))
+            yield (
+                sample_result(problem, repeat, *steps),
+                _trajectory(problem, repeat, steps[0], steps[2]),
+                steps,
+            )
+
+
+def write_artifacts(
+    folder: Path,
+    facts: RunFacts,
+    ledger: Ledger,
+    problems: ProblemFile,
+    repeats: int,
+    session: tuple[float, int, int],
+) -> Written:
+    """Write every artifact of a run whose samples are all finished. `session`: seconds, samples and tokens of this
+    process."""
+    aggregator, collector, runtime = Aggregator(), ArtifactCollector(), RuntimeCollector()
+    with (
+        JsonlFile(folder / "results.jsonl") as results,
+        JsonlFile(folder / "trajectories.jsonl") as trajectories,
+    ):
+        for sample, trajectory, steps in results_of(ledger, problems, repeats):
+            results.write(sample)
+            trajectories.write(trajectory)
+            aggregator.add(sample)
+            collector.add(sample, extracts=steps[1] is None or steps[1].extracts)
+            runtime.add(*steps)
+    aggregator.repeats = repeats
+    summary = aggregator.summary(facts.benchmark, len(ledger))
+    bundle = Bundle(
+        benchmark=summary.benchmark,
+        run_id=facts.run_id,
+        schema_version=SCHEMA_VERSION,
+        created_at=format_instant(now()),
+        config=facts.config,
+        hashes=facts.hashes,
+        versions=facts.versions,
+        environment=facts.environment,
+    )
+    failures, stats = collector.analysis(), runtime.stats(*session)
+    page = report_html(
+        ReportInput(
+            bundle=bundle,
+            failures=failures,
+            runtime=stats,
+            latencies=runtime.latencies.tolist(),
+            output_tokens=runtime.output_tokens.tolist(),
+        )
+    )
+    name = bundle_name(facts)
+    write_json(folder / "failure_analysis.json", failures)
+    write_json(folder / "runtime_stats.json", stats)
+    write_text(folder / "report.html", page)
+    write_json(folder / name, bundle)
+    names = (
+        name,
+        "results.jsonl",
+        "trajectories.jsonl",
+        "runtime_stats.json",
+        "failure_analysis.json",
+        "report.html",
+    )
+    return Written(
+        bundle=bundle,
+        summary=summary,
+        failures=failures,
+        runtime=stats,
+        paths=[folder / name for name in names],
+    )
+
+
+def bundle_name(facts: RunFacts) -> str:
+    """`eval-TIME-ID.json`: sorts by the time at which the run started."""
+    stamp = facts.started_at[:19].replace("-", "").replace(":", "").replace("T", "-")
+    return f"eval-{stamp}-{facts.run_id[-8:]}.json"
+
+
+def sample_result(
+    problem: Problem, repeat: int, generated: Generated, measured: Measured | None, judged: Judged | None
+) -> SampleResult:
+    """The line of `results.jsonl`."""
+    outcome: Outcome
+    if measured is None:
+        outcome = Failed(error=generated.error or "not_scored", message=generated.message)
+    else:
+        outcome = measured.outcome if judged is None else judged.outcome
+    reward, status, error = _ended(outcome)
+    details = dict(outcome.details)
+    if isinstance(outcome, Scored) and isinstance(outcome.value, str):
+        details["label"] = outcome.value
+    if judged is not None:
+        details["judge"] = judged.info.get("model", "")
+    return SampleResult(
+        problem_idx=problem.index,
+        repeat=repeat,
+        reward=reward,
+        expected_answer=problem.target,
+        model_response=generated.text,
+        extracted_answer=outcome.extracted if isinstance(outcome, Scored) else None,
+        metadata=problem.metadata,
+        scoring_details=details,
+        status=status,
+        error=error,
+        usage=Usage(
+            input_tokens=generated.input_tokens,
+            output_tokens=generated.output_tokens,
+            cost_usd=generated.cost_usd,
+            duration_seconds=generated.latency_seconds if generated.error is None else None,
+        ),
+    )
+
+
+def _ended(outcome: Outcome) -> tuple[float | None, Any, SampleError | None]:
+    match outcome:
+        case Scored(value=float(value)):
+            return value, "scored", None
+        case Scored(value=label):
+            # A label has no mean: it is kept among the details and stays out of every average.
+            return None, "unscored", SampleError(kind="label", message=f"the score is the label '{label}'")
+        case Failed():
+            return None, "failed", SampleError(kind=outcome.error, message=outcome.message)
+        case _:
+            return None, "unscored", SampleError(kind=outcome.reason, message=outcome.message)
+
+
+def _trajectory(problem: Problem, repeat: int, generated: Generated, judged: Judged | None) -> Trajectory:
+    failed = generated.error is not None
+    return Trajectory(
+        problem_idx=problem.index,
+        repeat=repeat,
+        messages=problem.turns,
+        response=generated.text,
+        reasoning=generated.reasoning,
+        finish_reason=generated.finish_reason,
+        model=generated.model,
+        error=SampleError(kind=generated.error or "", message=generated.message) if failed else None,
+        input_tokens=generated.input_tokens,
+        output_tokens=generated.output_tokens,
+        cost_usd=generated.cost_usd,
+        latency_seconds=None if failed else generated.latency_seconds,
+        attempts=generated.attempts,
+        cached=generated.cached,
+        judge=judged.info if judged else None,
+    )

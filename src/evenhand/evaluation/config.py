@@ -1,0 +1,240 @@
+"""What a run is asked to do, and what of it decides its result."""
+
+import platform
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from inspect import getsource
+from typing import Any, Literal
+
+from msgspec import Struct, to_builtins
+
+from evenhand.benchmarks.definition import Benchmark
+from evenhand.core import jsontext
+from evenhand.core.errors import OptionError
+from evenhand.core.secret import Secret
+
+PACKAGES = ("evenhand", "aiohttp", "msgspec", "numpy", "scipy")
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    """A model that is called: the one under test, or the judge."""
+
+    url: str
+    """Up to and including `/v1`."""
+    id: str
+    """The model's id, as requests name it."""
+    api_key: Secret | None = None
+    """Never written anywhere."""
+    dialect: Literal["openai", "anthropic"] = "openai"
+    """Which protocol the endpoint speaks."""
+    timeout: float = 120.0
+    """Seconds for one request."""
+    tries: int = 6
+    """Requests per call, the first included."""
+    requests_per_minute: float | None = None
+    """Most requests started in a minute."""
+    tokens_per_minute: float | None = None
+    """Most tokens started in a minute."""
+    spend_cap_usd: float | None = None
+    """No call is started that could take the sum past this."""
+    input_usd: float | None = None
+    """Price of a million tokens of questions, in place of the shipped table."""
+    output_usd: float | None = None
+    """Price of a million tokens of answers."""
+    concurrency: int | None = None
+    """Most requests in flight; the run's own when None."""
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """How answers are drawn. What is None is left to the endpoint."""
+
+    temperature: float | None = None
+    """Spread of the sampling."""
+    top_p: float | None = None
+    """Share of the probability mass that is sampled from."""
+    max_tokens: int | None = None
+    """Longest answer, in tokens."""
+    seed: int | None = None
+    """Seed of the first repeat; the next ones count up from it, or they would all be the same answer."""
+    stop: tuple[str, ...] = ()
+    """Texts at which the answer ends."""
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """Which problems are asked."""
+
+    max_problems: int | None = None
+    """At most so many."""
+    shuffle_seed: int | None = None
+    """Choose them at random with this seed; None takes the first ones."""
+    shard: tuple[int, int] | None = None
+    """(i, n): of the chosen problems only the i-th of every n, counted from 1."""
+    sample: bool = False
+    """The rows that ship with the benchmark in place of its dataset."""
+
+    def __post_init__(self) -> None:
+        if self.max_problems is not None and self.max_problems < 1:
+            raise OptionError("max_problems must be at least 1")
+        if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
+            raise OptionError(f"there is no shard {self.shard[0]} of {self.shard[1]}")
+
+
+class RunConfig(Struct, frozen=True, kw_only=True):
+    """One run of one benchmark."""
+
+    model: Service
+    """The model under test."""
+    judge: Service | None = None
+    """The model that judges, where a benchmark needs one."""
+    dataset: str | None = None
+    """In place of the benchmark's own: `hf://...` or a file."""
+    system_prompt: str | None = None
+    """In place of the benchmark's own."""
+    sampling: Sampling = Sampling()
+    """How answers are drawn."""
+    selection: Selection = Selection()
+    """Which problems are asked."""
+    repeats: int = 1
+    """Answers per problem."""
+    concurrency: int = 16
+    """Most calls of the model in flight."""
+    sandboxes: int = 4
+    """Most programs running at once."""
+    judge_options: Mapping[str, Any] = {}
+    """Fields of the judge's `JudgeScoringConfig`, over those of the benchmark."""
+
+    def __post_init__(self) -> None:
+        for name in ("repeats", "concurrency", "sandboxes"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} must be at least 1")
+
+
+def digest(value: Any) -> str:
+    """One spelling per value, hashed."""
+    return sha256(jsontext.canonical(to_builtins(value))).hexdigest()
+
+
+def source_digest(*functions: Any) -> str:
+    """A digest of the functions' source text; of their names where there is no source."""
+    texts = []
+    for function in functions:
+        if function is None or isinstance(function, str):
+            texts.append(function or "")
+            continue
+        try:
+            texts.append(getsource(function))
+        except (OSError, TypeError):
+            texts.append(f"{function.__module__}.{getattr(function, '__qualname__', function)}")
+    return digest(texts)
+
+
+def benchmark_hashes(benchmark: Benchmark, config: RunConfig, dataset_sha256: str) -> dict[str, str]:
+    """What must be equal for two runs to be comparable, except the model."""
+    prompt = benchmark.prompt
+    system = benchmark.system_prompt if config.system_prompt is None else config.system_prompt
+    shown = source_digest(prompt) if callable(prompt) else digest(prompt)
+    found = {
+        "benchmark": digest(
+            [
+                benchmark.name,
+                benchmark.version,
+                benchmark.target_field,
+                dict(benchmark.field_mapping),
+                source_digest(benchmark.prepare_row, benchmark.seed_fn),
+            ]
+        ),
+        "dataset": dataset_sha256,
+        "prompt": digest(
+            [shown, system, [dict(row) for row in benchmark.few_shot], benchmark.few_shot_answer]
+        ),
+        "scorer": digest(
+            [
+                benchmark.scorer.identity,
+                dict(benchmark.extra),
+                source_digest(getattr(benchmark.scorer, "__wrapped__", None)),
+            ]
+        ),
+        "sampling": digest(effective_sampling(benchmark, config)),
+    }
+    if benchmark.judge is not None and config.judge is not None:
+        found["judge"] = digest([config.judge.id, benchmark.judge, dict(config.judge_options)])
+    return found
+
+
+def effective_sampling(benchmark: Benchmark, config: RunConfig) -> dict[str, Any]:
+    """The sampling parameters with the benchmark's own length limit where the run sets none."""
+    chosen = to_builtins(config.sampling)
+    assert isinstance(chosen, dict)
+    if chosen["max_tokens"] is None:
+        chosen["max_tokens"] = benchmark.max_tokens
+    return chosen
+
+
+def identity(
+    benchmark: Benchmark, config: RunConfig, dataset: str, hashes: Mapping[str, str]
+) -> dict[str, Any]:
+    """Everything that decides the result, flat: what a resumed run must agree with."""
+    found: dict[str, Any] = {
+        "benchmark": benchmark.name,
+        "dataset": dataset,
+        "model id": config.model.id,
+        "model url": config.model.url,
+        "repeats": config.repeats,
+    }
+    for name, value in effective_sampling(benchmark, config).items():
+        found[name.replace("_", " ")] = value
+    for name in ("max_problems", "shuffle_seed", "shard"):
+        found[name.replace("_", " ")] = to_builtins(getattr(config.selection, name))
+    if config.judge is not None and benchmark.judge is not None:
+        found["judge id"] = config.judge.id
+        found["judge url"] = config.judge.url
+    for name, value in hashes.items():
+        if name != "sampling":
+            found[_CONTENTS.get(name, name)] = value
+    # As it will be read back: tuples are lists there.
+    plain: dict[str, Any] = jsontext.decode(jsontext.encode(found))
+    return plain
+
+
+_CONTENTS = {
+    "benchmark": "definition of the benchmark",
+    "dataset": "contents of the dataset",
+    "prompt": "prompt",
+    "scorer": "scorer",
+    "judge": "judge's rubric and options",
+}
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What changed, in words."""
+    found = []
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        if name in _CONTENTS.values():
+            found.append(f"the {name} changed")
+        else:
+            found.append(f"{name} was {_shown(old)} and is now {_shown(new)}")
+    return found
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else jsontext.encode_text(value)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and the packages that matter."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def environment() -> dict[str, Any]:
+    """Where the run takes place; nothing that names a person or a secret."""
+    return {"system": platform.system(), "machine": platform.machine(), "release": platform.release()}

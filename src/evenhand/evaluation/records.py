@@ -1,0 +1,75 @@
+"""The steps of a sample as the journal keeps them: generated, scored, judged."""
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from evenhand.core.outcome import Outcome
+
+
+class Generated(Struct, frozen=True, kw_only=True, tag="generated", tag_field="step", omit_defaults=True):
+    """The model answered, or could not be made to."""
+
+    key: int
+    """The sample: the problem's place in the plan times the repeats, plus the repeat."""
+    text: str | None = None
+    """The answer; None when there is none."""
+    error: str | None = None
+    """Why there is none, machine-readable: `timeout`, `rate_limit`, `server_error`, ..."""
+    message: str = ""
+    """The same for people."""
+    finish_reason: str = ""
+    """Why the answer ended."""
+    input_tokens: int | None = None
+    """Tokens of the question."""
+    output_tokens: int | None = None
+    """Tokens of the answer."""
+    latency_seconds: float = 0.0
+    """Time of the attempt that succeeded."""
+    cost_usd: float | None = None
+    """What the call cost, when a price is known."""
+    model: str = ""
+    """The model that answered, in the endpoint's words."""
+    cached: bool = False
+    """Whether the answer came from the cache."""
+    attempts: int = 1
+    """How many requests it took."""
+    reasoning: str | None = None
+    """The model's own thinking, where the endpoint shows it."""
+    at: float = 0.0
+    """When, in seconds since 1970."""
+
+
+class Measured(Struct, frozen=True, kw_only=True, tag="scored", tag_field="step", omit_defaults=True):
+    """The scorer has spoken."""
+
+    key: int
+    """The sample."""
+    outcome: Outcome
+    """What it said."""
+    extracts: bool = True
+    """Whether the scorer reported what it extracted, if only that there was nothing."""
+    seconds: float = 0.0
+    """How long it took."""
+
+
+class Judged(Struct, frozen=True, kw_only=True, tag="judged", tag_field="step", omit_defaults=True):
+    """The judge has spoken."""
+
+    key: int
+    """The sample."""
+    outcome: Outcome
+    """What it said."""
+    info: dict[str, Any] = field(default_factory=dict)
+    """The judge's model, prompt digest, raw reply and identity."""
+    input_tokens: int = 0
+    """Tokens of all questions to the judge for this sample."""
+    output_tokens: int = 0
+    """Tokens of all its answers."""
+    cost_usd: float | None = None
+    """What the calls cost, when a price is known."""
+    seconds: float = 0.0
+    """How long it took."""
+
+
+Step = Generated | Measured | Judged

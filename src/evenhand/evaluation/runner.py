@@ -1,0 +1,297 @@
+"""One run of one benchmark: plan → generate → score → judge → aggregate → artifacts."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from evenhand import settings
+from evenhand.benchmarks.definition import Benchmark
+from evenhand.benchmarks.requirements import check_requirements
+from evenhand.core.errors import OptionError, RunConflict, Unavailable
+from evenhand.core.ids import new_id
+from evenhand.core.timestamps import format_instant, now
+from evenhand.datasets.sources import Source, open_source
+from evenhand.evaluation.arbiter import JudgeArbiter, make_judge
+from evenhand.evaluation.artifacts import RunFacts, Written, write_artifacts
+from evenhand.evaluation.config import (
+    RunConfig,
+    Service,
+    benchmark_hashes,
+    differences,
+    effective_sampling,
+    environment,
+    identity,
+    versions,
+)
+from evenhand.evaluation.folder import FORMAT, Pinned, RunFolder
+from evenhand.evaluation.journal import Journal, StorageFailed, storage_message
+from evenhand.evaluation.lease import Lease
+from evenhand.evaluation.ledger import Ledger
+from evenhand.evaluation.pipeline import Limits, Pipeline, Watcher
+from evenhand.evaluation.planning import ProblemFile, plan
+from evenhand.evaluation.scoring_lane import ScoringLane
+from evenhand.models.config import EndpointConfig, Price, RetryPolicy
+from evenhand.models.connect import connect
+from evenhand.models.port import ChatModel
+from evenhand.sandbox import open_sandbox
+
+REACH_SECONDS = 3.0
+"""How long an endpoint may take to accept a connection before the run is not even started."""
+
+
+class Quiet:
+    """Shows nothing."""
+
+    def tick(self, ledger: Ledger) -> None:
+        pass
+
+
+class Resume(Struct, frozen=True, kw_only=True):
+    """How to treat a folder that holds a run."""
+
+    allowed: bool = False
+    """Continue it; otherwise a folder with a run is refused."""
+    allow_drift: bool = False
+    """Continue it even though something that decides the result has changed."""
+
+
+class Evaluation:
+    """A run in its folder. `on_pipeline` is told how to stop it."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        config: RunConfig,
+        folder: Path,
+        *,
+        resume: Resume | None = None,
+        watcher: Watcher | None = None,
+        on_pipeline: Callable[[Pipeline], None] = lambda pipeline: None,
+    ) -> None:
+        self._benchmark = benchmark
+        self._config = config
+        self._folder = RunFolder(folder)
+        self._resume = resume or Resume()
+        self._watcher: Watcher = watcher or Quiet()
+        self._on_pipeline = on_pipeline
+
+    async def run(self) -> Written:
+        """Do it all. What stops it early is raised; what was finished by then is kept and can be resumed."""
+        check_requirements(self._benchmark)
+        if self._benchmark.judge is not None and self._config.judge is None:
+            raise OptionError(
+                f"benchmark '{self._benchmark.name}' needs a judge; name one with --judge-url and --judge-id"
+            )
+        source = self._source()
+        await asyncio.gather(
+            *(reachable(service) for service in (self._config.model, self._config.judge) if service)
+        )
+        self._folder.create()
+        with Lease(self._folder.lock):
+            try:
+                pinned = self._pin(source)
+                problems = ProblemFile(self._folder.problems)
+            except OSError as error:
+                raise StorageFailed(storage_message(self._folder.path, error)) from None
+            with contextlib.closing(problems):
+                return await self._work(pinned, problems)
+
+    def _source(self) -> Source:
+        benchmark = self._benchmark
+        if self._config.selection.sample:
+            if benchmark.sample is None:
+                raise OptionError(f"benchmark '{benchmark.name}' ships no sample rows")
+            return open_source(benchmark.sample)
+        if self._config.dataset is not None:
+            return open_source(self._config.dataset)
+        return open_source(benchmark.dataset, home=benchmark.home)
+
+    def _pin(self, source: Source) -> Pinned:
+        """Plan the run; an earlier run in the folder must have had the same plan."""
+        folder, config, benchmark = self._folder, self._config, self._benchmark
+        before = folder.pinned()
+        if before is not None and not self._resume.allowed:
+            done = "a finished run" if before.finished else "an unfinished run"
+            raise RunConflict(
+                f"{folder.path} holds {done} of '{before.benchmark}'; continue it with --resume or name another folder"
+            )
+        fresh = folder.problems.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            planned = plan(benchmark, source, config.selection, config.system_prompt, fresh)
+            hashes = benchmark_hashes(benchmark, config, planned.dataset_sha256)
+            label = "shipped sample" if config.selection.sample else source.label
+            found = identity(benchmark, config, label, hashes)
+            if before is not None:
+                changes = differences(before.identity, found)
+                if changes and not self._resume.allow_drift:
+                    raise RunConflict(
+                        f"{folder.path} cannot be resumed: {'; '.join(changes)}. Start in another folder, or continue "
+                        "anyway with --allow-drift"
+                    )
+                if before.problems == planned.problems and before.repeats == config.repeats:
+                    return before
+                raise RunConflict(
+                    f"{folder.path} cannot be resumed: the number of problems or repeats changed"
+                )
+            fresh.replace(folder.problems)
+        finally:
+            fresh.unlink(missing_ok=True)
+        pinned = Pinned(
+            format=FORMAT,
+            run_id=new_id(),
+            started_at=format_instant(now()),
+            benchmark=benchmark.name,
+            problems=planned.problems,
+            repeats=config.repeats,
+            identity=found,
+            hashes=hashes,
+        )
+        folder.pin(pinned)
+        return pinned
+
+    async def _work(self, pinned: Pinned, problems: ProblemFile) -> Written:
+        config, benchmark = self._config, self._benchmark
+        with contextlib.closing(Journal(self._folder.journal)) as journal:
+            ledger = Ledger(journal, pinned.problems * pinned.repeats)
+            if pinned.finished:
+                ledger.reopen_failed()
+                self._folder.pin(replace(pinned, finished=False))
+            before = (ledger.done(), ledger.spent.output_tokens)
+            start = time.monotonic()
+            if ledger.done() < len(ledger):
+                async with contextlib.AsyncExitStack() as stack:
+                    pipeline = await self._pipeline(stack, ledger, problems)
+                    self._on_pipeline(pipeline)
+                    await pipeline.run()
+            session = (
+                time.monotonic() - start,
+                ledger.done() - before[0],
+                ledger.spent.output_tokens - before[1],
+            )
+            facts = RunFacts(
+                run_id=pinned.run_id,
+                started_at=pinned.started_at,
+                benchmark=benchmark.name,
+                config=public_config(benchmark, config, pinned),
+                hashes=pinned.hashes,
+                versions=versions(),
+                environment=environment(),
+            )
+            try:
+                written = write_artifacts(self._folder.path, facts, ledger, problems, pinned.repeats, session)
+            except OSError as error:
+                raise StorageFailed(storage_message(self._folder.path, error)) from None
+            self._folder.pin(replace(pinned, finished=True))
+            return written
+
+    async def _pipeline(
+        self, stack: contextlib.AsyncExitStack, ledger: Ledger, problems: ProblemFile
+    ) -> Pipeline:
+        config, benchmark = self._config, self._benchmark
+        model = _connect(config.model, config.concurrency)
+        stack.push_async_callback(model.aclose)
+        arbiter = None
+        judgements = 1
+        if config.judge is not None and benchmark.judge is not None:
+            judgements = config.judge.concurrency or config.concurrency
+            judge_model = _connect(config.judge, judgements)
+            stack.push_async_callback(judge_model.aclose)
+            arbiter = JudgeArbiter(make_judge(benchmark, config, judge_model))
+        sandbox: Any = None
+        if benchmark.uses_sandbox:
+            sandbox = open_sandbox(settings.load().sandbox)
+            stack.callback(sandbox.close)
+        return Pipeline(
+            ledger=ledger,
+            problems=problems,
+            repeats=config.repeats,
+            model=model,
+            sampling=effective_sampling(benchmark, config),
+            lane=ScoringLane(benchmark, sandbox=sandbox, workers=config.sandboxes),
+            arbiter=arbiter,
+            limits=Limits(calls=config.concurrency, judgements=judgements),
+            watcher=self._watcher,
+        )
+
+
+async def reachable(service: Service) -> None:
+    """`Unavailable` when nothing accepts connections at the service's address."""
+    parts = urlsplit(service.url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise OptionError(f"'{service.url}' is not an http or https address")
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        raise OptionError(f"'{service.url}' has no valid port") from None
+    try:
+        async with asyncio.timeout(REACH_SECONDS):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+    except TimeoutError:
+        raise Unavailable(
+            f"no answer from {service.url} in {REACH_SECONDS:g} seconds; is the model running?"
+        ) from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Unavailable(f"cannot connect to {service.url} ({reason}); is the model running?") from None
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+def _connect(service: Service, concurrency: int) -> ChatModel:
+    price = None
+    if service.input_usd is not None or service.output_usd is not None:
+        price = Price(input_usd=service.input_usd or 0.0, output_usd=service.output_usd or 0.0)
+    return connect(
+        EndpointConfig(
+            base_url=base_url(service.url),
+            model=service.id,
+            api_key=service.api_key,
+            dialect=service.dialect,
+            timeout=service.timeout,
+            retry=RetryPolicy(tries=service.tries),
+            concurrency=service.concurrency or concurrency,
+            requests_per_minute=service.requests_per_minute,
+            tokens_per_minute=service.tokens_per_minute,
+            spend_cap_usd=service.spend_cap_usd,
+            price=price,
+        )
+    )
+
+
+def base_url(url: str) -> str:
+    """The address without a path that only names the call."""
+    return url.rstrip("/").removesuffix("/chat/completions").removesuffix("/messages")
+
+
+def public_config(benchmark: Benchmark, config: RunConfig, pinned: Pinned) -> dict[str, Any]:
+    """What was asked for, without secrets."""
+
+    def shown(service: Service) -> dict[str, Any]:
+        return {name: getattr(service, name) for name in service.__struct_fields__ if name != "api_key"}
+
+    found: dict[str, Any] = {
+        "benchmark": benchmark.name,
+        "benchmark_version": benchmark.version,
+        "dataset": pinned.identity.get("dataset"),
+        "problems": pinned.problems,
+        "repeats": pinned.repeats,
+        "model": shown(config.model),
+        "sampling": effective_sampling(benchmark, config),
+        "selection": to_builtins(config.selection),
+        "system_prompt": benchmark.system_prompt if config.system_prompt is None else config.system_prompt,
+        "scorer": benchmark.scorer.identity,
+        "concurrency": config.concurrency,
+    }
+    if config.judge is not None and benchmark.judge is not None:
+        found["judge"] = shown(config.judge)
+        found["judge_options"] = dict(config.judge_options)
+    return found

@@ -1,0 +1,48 @@
+"""What a run came to, in a few lines of text."""
+
+from pathlib import Path
+
+from evenhand.core.terminal import printable
+from evenhand.evaluation.failures import FailureAnalysis
+from evenhand.evaluation.report import metric_text
+from evenhand.evaluation.runtime import RuntimeStats
+from evenhand.results.bundle import Bundle
+
+MOST_CATEGORIES = 20
+
+
+def summary_text(
+    bundle: Bundle, folder: Path, failures: FailureAnalysis | None = None, runtime: RuntimeStats | None = None
+) -> str:
+    """Counts, scores with intervals, categories, failures, where the report is."""
+    summary = bundle.benchmark
+    lines = [summary.name]
+    if summary.tally is not None:
+        tally, problems = summary.tally, summary.samples // max(summary.repeats, 1)
+        lines.append(
+            f"  {problems:,} problems × {summary.repeats} = {summary.samples:,} samples: {tally.scored:,} scored, "
+            f"{tally.unscored:,} unscored, {tally.failed:,} failed"
+        )
+    width = max((len(name) for name in summary.scores), default=0)
+    for name, metric in summary.scores.items():
+        note = f"  ({metric.method})" if metric.method else ""
+        lines.append(f"  {name:<{width}}  {metric_text(metric)}{note}")
+    if isinstance(summary.categories, list) and summary.categories:
+        wide = max(len(one.category) for one in summary.categories[:MOST_CATEGORIES])
+        for one in summary.categories[:MOST_CATEGORIES]:
+            shown = "no scored sample" if one.mean_reward is None else f"{one.mean_reward:.4f}"
+            lines.append(f"    {printable(one.category):<{wide}}  {shown}  n = {one.n_samples:,}")
+        if len(summary.categories) > MOST_CATEGORIES:
+            lines.append(
+                f"    … and {len(summary.categories) - MOST_CATEGORIES} more categories in the report"
+            )
+    if failures is not None and failures.total_failures:
+        named = ", ".join(f"{name} {category.count:,}" for name, category in failures.categories.items())
+        lines.append(f"  failures: {named}")
+    if runtime is not None:
+        rate = runtime.samples_per_second or 0.0
+        cost = "" if runtime.cost_usd is None else f", ${runtime.cost_usd:.4f}"
+        lines.append(f"  {runtime.elapsed_seconds:.1f} s, {rate:,.1f} samples/s{cost}")
+    lines.append(f"  results: {folder / 'results.jsonl'}")
+    lines.append(f"  report:  {folder / 'report.html'}")
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""What the tests of the runner share: a benchmark of numbers, a command in a real process, artifacts read back."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from evenhand.benchmarks.definition import Benchmark, benchmark
+from evenhand.evaluation.config import RunConfig, Service
+from evenhand.models.mock import MockModelServer
+from evenhand.models.script import MockAnswer, MockCall
+from evenhand.scoring.registry import scorer
+from evenhand.scoring.text import exact_match
+from evenhand.scoring.types import ScorerInput
+
+
+def doubles(count: int = 20, **options: Any) -> Benchmark:
+    """Asks for the double of each number; problem i has category even or odd."""
+
+    def rows() -> list[dict[str, Any]]:
+        return [{"n": n, "target": str(2 * n), "category": "odd" if n % 2 else "even"} for n in range(count)]
+
+    @benchmark(name="doubles", dataset=rows, prompt="What is twice {n}?", **options)
+    @scorer
+    def made(sample: ScorerInput) -> Any:
+        """The number itself."""
+        return {**exact_match(sample), "extracted": sample.response.strip() or None}
+
+    return made
+
+
+def doubling(call: MockCall) -> str:
+    """A model that is right except on multiples of five."""
+    number = int(call.prompt.split()[-1].rstrip("?"))
+    return str(2 * number + (number % 5 == 0))
+
+
+def config_for(server: MockModelServer, **options: Any) -> RunConfig:
+    """A run against a mock endpoint, quick to give up."""
+    return RunConfig(model=Service(url=server.url, id="m", tries=1), **options)
+
+
+def refusing(status: int, text: str = "no") -> Any:
+    """A model that answers every call with an HTTP error."""
+    return lambda call: MockAnswer(text=text, status=status)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """A JSONL file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def timeless(folder: Path) -> dict[str, Any]:
+    """All that a run says about its samples, without times and ids."""
+    results = lines(folder / "results.jsonl")
+    for row in results:
+        row["usage"].pop("duration_seconds", None)
+    trajectories = lines(folder / "trajectories.jsonl")
+    for row in trajectories:
+        for name in ("latency_seconds", "attempts"):
+            row.pop(name, None)
+    bundle = json.loads(next(folder.glob("eval-*.json")).read_text())
+    for name in ("run_id", "created_at"):
+        bundle.pop(name)
+    failures = json.loads((folder / "failure_analysis.json").read_text())
+    return {"results": results, "trajectories": trajectories, "bundle": bundle, "failures": failures}
+
+
+def evenhand(
+    *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None, timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "evenhand", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        timeout=timeout,
+    )

@@ -1,0 +1,294 @@
+"""A run from start to artifacts, against a real HTTP endpoint."""
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.evaluation.runs import config_for, doubles, doubling, lines, refusing, timeless
+
+from evenhand.core.errors import InputError, ModelRejected, OptionError, RunActive, RunConflict, Unavailable
+from evenhand.core.secret import Secret
+from evenhand.evaluation.artifacts import Written
+from evenhand.evaluation.config import Sampling, Selection, Service
+from evenhand.evaluation.lease import Lease
+from evenhand.evaluation.pipeline import Stopped
+from evenhand.evaluation.runner import Evaluation, Resume
+from evenhand.models.faults import FaultPlan
+from evenhand.models.mock import MockModelServer
+from evenhand.models.script import MockAnswer, MockCall
+from evenhand.results import read_run
+from evenhand.scoring.registry import scorer
+
+CONTINUE = Resume(allowed=True)
+
+
+async def run(
+    folder: Path, server: MockModelServer, bench: Any = None, resume: Resume | None = None, **options: Any
+) -> Written:
+    return await Evaluation(bench or doubles(), config_for(server, **options), folder, resume=resume).run()
+
+
+async def test_a_whole_run(tmp_path: Path) -> None:
+    async with MockModelServer(doubling) as server:
+        written = await run(
+            tmp_path / "r", server, system_prompt="Be brief.", sampling=Sampling(temperature=0.5)
+        )
+        assert server.requests == 20
+        assert server.calls[0].body["temperature"] == 0.5
+        assert server.calls[0].system == "Be brief."
+    # 0, 5, 10 and 15 are wrong: 16 of 20.
+    scores = written.bundle.benchmark.scores
+    assert scores["pass@1"].value == scores["mean_reward"].value == 0.8
+    assert scores["pass@1"].method == "clopper_pearson"
+    rows = lines(tmp_path / "r" / "results.jsonl")
+    assert [row["problem_idx"] for row in rows] == list(range(20))
+    assert rows[3] == {
+        "problem_idx": 3,
+        "reward": 1.0,
+        "repeat": 0,
+        "expected_answer": "6",
+        "model_response": "6",
+        "extracted_answer": "6",
+        "metadata": {"n": 3, "category": "odd"},
+        "scoring_details": {},
+        "status": "scored",
+        "error": None,
+        "usage": {
+            "input_tokens": 6,
+            "output_tokens": 1,
+            "cost_usd": None,
+            "duration_seconds": rows[3]["usage"]["duration_seconds"],
+        },
+    }
+    found = written.bundle.benchmark.categories
+    assert isinstance(found, list)
+    categories = {one.category: one for one in found}
+    assert categories["even"].mean_reward == 0.8
+    assert written.failures.categories["wrong_answer"].count == 4
+    assert {path.name for path in written.paths} == {
+        path.name for path in (tmp_path / "r").iterdir() if path.name != ".run"
+    }
+    again = read_run(tmp_path / "r")
+    assert again.name == "doubles"
+    assert len(again.samples) == 20
+
+
+async def test_the_denominator_is_closed_whatever_happens(tmp_path: Path) -> None:
+    def moody(call: MockCall) -> Any:
+        number = int(call.prompt.split()[-1].rstrip("?"))
+        if number % 4 == 1:
+            return MockAnswer(text="boom", status=500)
+        if number % 4 == 2:
+            return MockAnswer(text="maximum context length is 10", status=400)
+        return str(2 * number)
+
+    async with MockModelServer(moody) as server:
+        written = await run(tmp_path / "r", server, repeats=2)
+    tally = written.bundle.benchmark.tally
+    assert tally is not None
+    assert (tally.scored, tally.unscored, tally.failed) == (20, 0, 20)
+    assert written.bundle.benchmark.samples == 40 == tally.total
+    assert written.bundle.benchmark.scores["mean_reward"].value == 1.0, "a failure is not a zero"
+    assert {name: c.count for name, c in written.failures.categories.items()} == {
+        "context_length": 10,
+        "server_error": 10,
+    }
+    failed = [row for row in lines(tmp_path / "r" / "results.jsonl") if row["status"] == "failed"]
+    assert all(
+        row["reward"] is None and row["error"]["kind"] in ("server_error", "context_length") for row in failed
+    )
+
+
+async def test_resume_retries_only_what_infrastructure_lost(tmp_path: Path) -> None:
+    down = True
+
+    def moody(call: MockCall) -> Any:
+        number = int(call.prompt.split()[-1].rstrip("?"))
+        if number == 2:
+            return MockAnswer(text="maximum context length is 10", status=400)
+        if down and number % 4 == 1:
+            return MockAnswer(text="boom", status=503)
+        return str(2 * number)
+
+    async with MockModelServer(moody) as server:
+        await run(tmp_path / "r", server)
+        assert server.requests == 20
+        down = False
+        written = await run(tmp_path / "r", server, resume=CONTINUE)
+        assert server.requests == 25, "the five that met a 503, and no other"
+        tally = written.bundle.benchmark.tally
+        assert tally is not None
+        assert (tally.scored, tally.failed) == (19, 1)
+        await run(tmp_path / "r", server, resume=CONTINUE)
+        assert server.requests == 25
+
+
+async def test_repeats_give_pass_at_k(tmp_path: Path) -> None:
+    def second_time(call: MockCall) -> str:
+        number = int(call.prompt.split()[-1].rstrip("?"))
+        return str(2 * number) if number % 2 == 0 or call.body["seed"] == 8 else "no"
+
+    async with MockModelServer(second_time) as server:
+        written = await run(tmp_path / "r", server, repeats=2, sampling=Sampling(seed=7))
+    scores = written.bundle.benchmark.scores
+    # Even problems: 2 of 2. Odd ones: only the repeat with seed 8.
+    assert {name: metric.value for name, metric in scores.items()} == {
+        "mean_reward": 0.75,
+        "mean_reward_sample_level": 0.75,
+        "pass@1": 0.75,
+        "pass@2": 1.0,
+        "pass^2": 0.5,
+    }
+    assert scores["mean_reward"].n == 20
+    assert scores["mean_reward"].method.startswith("clustered")
+
+
+async def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
+    async with MockModelServer(doubling, api_key="right") as server:
+        start = time.monotonic()
+        with pytest.raises(ModelRejected, match="401"):
+            await run(tmp_path / "r", server, bench=doubles(500))
+        assert time.monotonic() - start < 5
+        assert server.requests <= 16
+
+
+async def test_a_request_that_is_always_refused_stops_soon(tmp_path: Path) -> None:
+    async with MockModelServer(refusing(400, "unknown parameter: temperature")) as server:
+        with pytest.raises(
+            ModelRejected, match=r"the first \d+ requests were all refused.*unknown parameter"
+        ):
+            await run(tmp_path / "r", server, bench=doubles(500))
+        assert server.requests < 60
+
+
+async def test_an_unreachable_model_fails_in_a_second(tmp_path: Path) -> None:
+    async with MockModelServer(doubling) as server:
+        config = config_for(server)
+    start = time.monotonic()
+    with pytest.raises(Unavailable, match=r"cannot connect to http://127\.0\.0\.1"):
+        await Evaluation(doubles(), config, tmp_path / "r").run()
+    assert time.monotonic() - start < 1
+    assert not (tmp_path / "r").exists(), "nothing was started"
+
+
+async def test_changed_settings_refuse_to_resume_and_say_what_differs(tmp_path: Path) -> None:
+    async with MockModelServer(doubling) as server:
+        await run(tmp_path / "r", server)
+        with pytest.raises(RunConflict, match="holds a finished run of 'doubles'"):
+            await run(tmp_path / "r", server)
+        with pytest.raises(
+            RunConflict, match=r"cannot be resumed: temperature was not set and is now 0\.7\. "
+        ):
+            await run(tmp_path / "r", server, resume=CONTINUE, sampling=Sampling(temperature=0.7))
+        with pytest.raises(RunConflict, match="the contents of the dataset changed"):
+            await run(tmp_path / "r", server, bench=doubles(21), resume=CONTINUE)
+        with pytest.raises(RunConflict, match="repeats was 1 and is now 2"):
+            await run(tmp_path / "r", server, resume=CONTINUE, repeats=2)
+        with pytest.raises(RunConflict, match="the prompt changed"):
+            await run(tmp_path / "r", server, resume=CONTINUE, system_prompt="x")
+        assert server.requests == 20
+        drift = Resume(allowed=True, allow_drift=True)
+        await run(tmp_path / "r", server, resume=drift, sampling=Sampling(temperature=0.7))
+
+
+async def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:
+    (tmp_path / "r" / ".run").mkdir(parents=True)
+    async with MockModelServer(doubling) as server:
+        with Lease(tmp_path / "r" / ".run" / "lock"):
+            with pytest.raises(RunActive, match=r"is active on host .*, process \d+, since 2") as caught:
+                await run(tmp_path / "r", server)
+            assert caught.value.exit_status == 75
+        await run(tmp_path / "r", server)
+
+
+async def test_an_interrupted_run_keeps_what_was_finished(tmp_path: Path) -> None:
+    async with MockModelServer(doubling, latency=0.02) as server:
+        pipelines: list[Any] = []
+
+        class StopAtTen:
+            def tick(self, ledger: Any) -> None:
+                if ledger.done() >= 10 and ledger.done() < len(ledger):
+                    pipelines[0].stop(Stopped("enough", reason="2"))
+
+        evaluation = Evaluation(
+            doubles(400),
+            config_for(server, concurrency=8),
+            tmp_path / "r",
+            watcher=StopAtTen(),
+            on_pipeline=pipelines.append,
+        )
+        with pytest.raises(Stopped):
+            await evaluation.run()
+        first = server.requests
+        assert 10 <= first < 400
+        assert not (tmp_path / "r" / "results.jsonl").exists()
+        await run(tmp_path / "r", server, bench=doubles(400), resume=CONTINUE)
+        assert server.requests == 400, "calls in flight were waited for, none was repeated"
+        await run(tmp_path / "whole", server, bench=doubles(400))
+    one, two = timeless(tmp_path / "r"), timeless(tmp_path / "whole")
+    two["bundle"]["config"]["concurrency"] = one["bundle"]["config"]["concurrency"]
+    assert one == two
+
+
+async def test_faults_are_ridden_out(tmp_path: Path) -> None:
+    plan = FaultPlan(rate=0.3, kinds=("rate_limit", "cut", "server_error"), retry_after="0")
+    async with MockModelServer(doubling, faults=plan) as server:
+        config = config_for(server)
+        patient = Service(url=server.url, id="m", tries=6)
+        written = await Evaluation(
+            doubles(40), type(config)(model=patient, concurrency=40), tmp_path / "r"
+        ).run()
+    tally = written.bundle.benchmark.tally
+    assert tally is not None
+    assert tally.scored == 40
+    assert written.runtime.retries > 0
+
+
+async def test_scorers_that_misbehave_become_failures(tmp_path: Path) -> None:
+    bench = doubles(6)
+
+    def bad(sample: Any) -> Any:
+        return [{"reward": math.nan}, {"nothing": 1}, 1 / 0 if sample.target == "4" else {"reward": 1}][
+            int(sample.target) // 2 % 3
+        ]
+
+    async with MockModelServer(doubling) as server:
+        written = await run(tmp_path / "r", server, bench=replace(bench, scorer=scorer(bad)))
+    tally = written.bundle.benchmark.tally
+    assert tally is not None
+    assert (tally.scored, tally.failed) == (1, 5)
+    kinds = {row["error"]["kind"] for row in lines(tmp_path / "r" / "results.jsonl") if row["error"]}
+    assert kinds == {"bad_result", "scorer_error"}
+
+
+async def test_bad_input_is_found_before_the_first_call(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"n": 1, "target": "2"}\n{"n": 2}\n')
+    async with MockModelServer(doubling) as server:
+        with pytest.raises(InputError, match=r"rows\.jsonl:2: target_field needs the column 'target'"):
+            await run(tmp_path / "r", server, dataset=str(rows))
+        with pytest.raises(OptionError, match="needs a judge; name one with --judge-url and --judge-id"):
+            await run(tmp_path / "r", server, bench=doubles(judge="default"))
+        with pytest.raises(OptionError, match="ships no sample rows"):
+            await run(tmp_path / "r", server, selection=Selection(sample=True))
+        assert server.requests == 0
+
+
+async def test_artifacts_are_plain_json_without_secrets(tmp_path: Path) -> None:
+    async with MockModelServer(doubling) as server:
+        config = config_for(server)
+        keyed = Service(url=server.url, id="m", api_key=Secret("sk-canary-123"))
+        await Evaluation(doubles(), type(config)(model=keyed), tmp_path / "r").run()
+    for path in (tmp_path / "r").rglob("*"):
+        if path.is_file():
+            assert "sk-canary-123" not in path.read_text()
+    bundle = json.loads(next((tmp_path / "r").glob("eval-*.json")).read_text())
+    assert set(bundle["hashes"]) == {"benchmark", "dataset", "prompt", "scorer", "sampling"}
+    assert bundle["versions"]["evenhand"]
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert "<script" not in page
+    assert "src=" not in page

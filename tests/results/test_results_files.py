@@ -98,7 +98,7 @@ def test_folders_of_runs_are_found_by_benchmark(tmp_path: Path) -> None:
         ),
         ('{"problem_idx": 1, "status": "scored"}', r"'reward': status is 'scored' but there is no number"),
         ('{"problem_idx": 1, "reward": 1.0', r"results.jsonl:2: "),
-        ("[" * 100_000, r"results.jsonl:2: .*nested too deeply"),
+        ('{"problem_idx": 1, "metadata": {"a": ' + "[" * 100_000, r"results.jsonl:2: .*nested too deeply"),
     ],
 )
 def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: str, reason: str) -> None:

@@ -21,6 +21,7 @@ _QUOTED = re.compile(rb'"[^"]*"')
 _ALIKE = bytes.maketrans(b"{}", b"[]")
 _NEITHER_QUOTE_NOR_BRACKET = bytes(byte for byte in range(256) if byte not in b'"[]{}')
 _ENCODER = msgspec.json.Encoder()
+_DECODE_ANY = msgspec.json.Decoder().decode
 _CANONICAL = msgspec.json.Encoder(order="sorted")
 
 
@@ -38,7 +39,7 @@ def decode(text: str | bytes, *, type: Any = Any, max_depth: int = MAX_DEPTH) ->
         raise InputError(f"text holds a lone surrogate at character {error.start}") from None
     check_depth(data, max_depth)
     try:
-        return msgspec.json.decode(data, type=type)
+        return _DECODE_ANY(data) if type is Any else msgspec.json.decode(data, type=type)
     except msgspec.ValidationError as error:
         raise InputError(str(error)) from None
     except msgspec.DecodeError as error:

@@ -62,6 +62,13 @@ def same_normal_form(first: str, second: str) -> bool:
     return normalize_text(first) == normalize_text(second)
 
 
+def spaced_text(text: str, case_sensitive: bool) -> str:
+    """NFKC with single spaces, and case-folded unless case counts."""
+    if not text.isascii():
+        text = _nfkc(text)
+    return " ".join((text if case_sensitive else text.casefold()).split())
+
+
 def ascii_words(text: str) -> list[bytes]:
     """The words of the normal form of an ASCII text: the quick way to the same result."""
     data = text.encode("ascii")

@@ -24,9 +24,26 @@ ENTRY_POINTS = "evenhand.scorers"
 # name -> module that defines it, imported when the scorer is first asked for
 BUILT_IN: dict[str, str] = {
     "code_sandbox": "evenhand.scoring.code_execution",
+    "answer_line": "evenhand.scoring.pattern",
+    "bleu": "evenhand.scoring.overlap",
+    "embedding_similarity": "evenhand.scoring.embedding",
     "exact_match": "evenhand.scoring.text",
     "fuzzy_match": "evenhand.scoring.text",
     "needs_judge": "evenhand.scoring.judge",
+    "includes_all": "evenhand.scoring.text",
+    "includes_any": "evenhand.scoring.text",
+    "json_diff": "evenhand.scoring.structure",
+    "json_schema": "evenhand.scoring.json_schema",
+    "levenshtein": "evenhand.scoring.overlap",
+    "list_match": "evenhand.scoring.structure",
+    "math_equal": "evenhand.scoring.symbolic",
+    "multichoice_regex": "evenhand.scoring.pattern",
+    "numeric_match": "evenhand.scoring.pattern",
+    "numeric_tolerance": "evenhand.scoring.pattern",
+    "regex_match": "evenhand.scoring.pattern",
+    "rouge_l": "evenhand.scoring.overlap",
+    "token_f1": "evenhand.scoring.overlap",
+    "tool_call_match": "evenhand.scoring.tool_calls",
 }
 
 _registered: dict[str, Scorer] = {}

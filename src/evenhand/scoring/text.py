@@ -3,7 +3,7 @@
 from typing import Any
 
 from evenhand.scoring.definition import scorer
-from evenhand.scoring.normal import normalize_text, same_normal_form, text_of
+from evenhand.scoring.normal import normalize_text, same_normal_form, spaced_text, text_of
 from evenhand.scoring.types import ScorerInput
 
 
@@ -32,10 +32,43 @@ def fuzzy_match(sample: ScorerInput) -> dict[str, Any]:
 
 
 def accepted_answers(sample: ScorerInput) -> list[str]:
-    """Every answer that counts as right: the metadata's `correct_answers`, else the target."""
-    listed = sample.metadata.get("correct_answers")
-    if isinstance(listed, str):
-        listed = [listed]
+    """Every answer that counts as right: the metadata's `correct_answers`, else the target or, of a list, its items."""
+    listed = sample.metadata.get("correct_answers") if sample.metadata else None
     if not listed:
-        return [text_of(sample.target)]
-    return [text_of(answer) for answer in listed]
+        listed = sample.target
+    if isinstance(listed, list | tuple):
+        return [text_of(answer) for answer in listed]
+    return [text_of(listed)]
+
+
+@scorer(needs_target=True)
+def includes_any(
+    sample: ScorerInput, values: list[str] | None = None, case_sensitive: bool = False
+) -> dict[str, Any]:
+    """At least one of `values` (else of the accepted answers) stands in the response."""
+    found = _included(sample, values, case_sensitive)
+    return {
+        "correct": any(found.values()),
+        "extracted": next((v for v, there in found.items() if there), None),
+    }
+
+
+@scorer(needs_target=True)
+def includes_all(
+    sample: ScorerInput, values: list[str] | None = None, case_sensitive: bool = False
+) -> dict[str, Any]:
+    """All of `values` (else of the accepted answers) stand in the response."""
+    found = _included(sample, values, case_sensitive)
+    missing = [value for value, there in found.items() if not there]
+    return {"correct": bool(found) and not missing, "missing": missing}
+
+
+def _included(sample: ScorerInput, values: list[str] | None, case_sensitive: bool) -> dict[str, bool]:
+    """Each wanted text and whether it is there; white space and Unicode's compatible spellings do not count."""
+    wanted = values if values is not None else accepted_answers(sample)
+    response = spaced_text(sample.response, case_sensitive)
+    found = {}
+    for value in wanted:
+        plain = spaced_text(value, case_sensitive)
+        found[value] = bool(plain) and plain in response
+    return found

@@ -1,0 +1,103 @@
+"""A process of its own for work that could take for ever: it can be stopped, and may crash, alone.
+
+Requests and replies are lines of JSON. One request may have several replies.
+"""
+
+import atexit
+import os
+import resource
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from evenhand.core.errors import ScorerTimeout, ScoringError
+
+MEMORY_LIMIT = 2 * 1024**3
+"""Bytes of address space that a worker may use."""
+START_LIMIT = 60.0
+"""Seconds that starting may take; not part of the time that a request may take."""
+
+Reply = dict[str, Any]
+
+
+class Worker:
+    """A worker process, started when first needed and again after it was stopped. One request at a time."""
+
+    def __init__(self, module: str, *, time_limit: float) -> None:
+        self._module = module
+        self._time_limit = time_limit
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._lock = threading.Lock()
+        atexit.register(self.close)
+
+    @contextmanager
+    def ask(self, request: Any) -> Iterator[Callable[[], Reply]]:
+        """Send a request; the function given waits for the next reply, and raises `ScorerTimeout` past the limit."""
+        data = msgspec.json.encode(request) + b"\n"
+        with self._lock:
+            process = self._running()
+            deadline = time.monotonic() + self._time_limit
+            assert process.stdin is not None
+            try:
+                process.stdin.write(data)
+                process.stdin.flush()
+            except BrokenPipeError:
+                raise self._crashed() from None
+            yield lambda: self._reply(process, deadline)
+
+    def close(self) -> None:
+        """Stop the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None and self._owner == os.getpid():
+            process.kill()
+            process.communicate()
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        if self._owner != os.getpid():
+            self._process = None  # forked: the worker belongs to the parent
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            command = [sys.executable, "-P", "-m", self._module]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  a fixed command
+            self._owner = os.getpid()
+            self._reply(self._process, time.monotonic() + START_LIMIT)
+        return self._process
+
+    def _reply(self, process: "subprocess.Popen[bytes]", deadline: float) -> Reply:
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            self.close()
+            raise ScorerTimeout(f"scoring was stopped after {self._time_limit:g} s: scorer timed out")
+        line = process.stdout.readline()
+        if not line:
+            raise self._crashed()
+        reply: Reply = msgspec.json.decode(line)
+        return reply
+
+    def _crashed(self) -> ScoringError:
+        self.close()
+        return ScoringError("the process that scores such samples crashed", kind="scorer_crash")
+
+
+def serve(answer: Callable[[bytes], Iterable[Reply]]) -> None:
+    """What a worker's module runs: answer requests until stdin ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    out = sys.stdout.buffer
+
+    def send(reply: Reply) -> None:
+        out.write(msgspec.json.encode(reply) + b"\n")
+        out.flush()
+
+    send({"ready": True})
+    for line in sys.stdin.buffer:
+        for reply in answer(line):
+            send(reply)

@@ -23,13 +23,12 @@ ENTRY_POINTS = "evenhand.scorers"
 
 # name -> module that defines it, imported when the scorer is first asked for
 BUILT_IN: dict[str, str] = {
-    "code_sandbox": "evenhand.scoring.code_execution",
     "answer_line": "evenhand.scoring.pattern",
     "bleu": "evenhand.scoring.overlap",
+    "code_sandbox": "evenhand.scoring.code_execution",
     "embedding_similarity": "evenhand.scoring.embedding",
     "exact_match": "evenhand.scoring.text",
     "fuzzy_match": "evenhand.scoring.text",
-    "needs_judge": "evenhand.scoring.judge",
     "includes_all": "evenhand.scoring.text",
     "includes_any": "evenhand.scoring.text",
     "json_diff": "evenhand.scoring.structure",
@@ -38,6 +37,7 @@ BUILT_IN: dict[str, str] = {
     "list_match": "evenhand.scoring.structure",
     "math_equal": "evenhand.scoring.symbolic",
     "multichoice_regex": "evenhand.scoring.pattern",
+    "needs_judge": "evenhand.scoring.judge",
     "numeric_match": "evenhand.scoring.pattern",
     "numeric_tolerance": "evenhand.scoring.pattern",
     "regex_match": "evenhand.scoring.pattern",

@@ -133,7 +133,8 @@ def _pooled_spread(runs: Mapping[str, ArmRuns], metric: str) -> float | None:
     usable = (sizes >= 2) & (means > 0)
     if not usable.any():
         return None
-    return float(np.sqrt((variances[usable] / means[usable] ** 2).mean()))
+    relative = np.sqrt(variances[usable]) / means[usable]  # squaring first would underflow for tiny means
+    return float(np.sqrt((relative**2).mean()))
 
 
 def _disagreement(runs: Mapping[str, ArmRuns]) -> float | None:

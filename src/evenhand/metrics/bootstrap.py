@@ -16,7 +16,7 @@ from evenhand.metrics.checks import (
 from evenhand.metrics.clusters import group_totals
 from evenhand.metrics.quantiles import normal_cdf, normal_quantile
 from evenhand.metrics.resampling import (
-    Draws,
+    Resampled,
     resampled_group_medians,
     resampled_means,
     resampled_medians,
@@ -42,8 +42,9 @@ def bootstrap_ci(
 
     `percentile` (what `auto` means here) takes the (1 ∓ confidence)/2 quantiles of the resampled statistic
     (Efron and Tibshirani 1993, chapter 13); `bca` corrects them for bias and skewness (chapter 14, equations
-    14.10, 14.14 and 14.15). The result's `method` ends in how the resamples were made. The same seed gives
-    the same bits, and the order of the scores does not matter.
+    14.10, 14.14 and 14.15). The result's `method` ends in how the resamples were made: drawn as counts
+    (`binomial`, `multinomial`), one by one (`resampling`), or as the limit of infinitely many (`inversion`).
+    The same seed gives the same bits, and the order of the scores does not matter.
     """
     values = checked_values(scores, name="scores", at_least=2)
     level = checked_level(confidence, name="confidence")
@@ -55,35 +56,34 @@ def bootstrap_ci(
         sample: _Sample = _Singles(values, statistic)
     else:
         sample = _Groups(values, checked_groups(groups, n=values.size), statistic)
-    draws = sample.draw(n_resamples, rng)
-    tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    resampled = sample.resample(n_resamples, rng)
+    tails = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
     if kind == "bca":
-        tails = _bca_tails(tails, draws.values, sample.estimate, sample.jackknife())
-    lower, upper = np.quantile(draws.values, tails)
+        tails = _bca_tails(tails, resampled.below(sample.estimate), sample.jackknife())
     return Interval(
         value=sample.estimate,
-        ci_lower=float(lower),
-        ci_upper=float(upper),
+        ci_lower=resampled.quantile(tails[0]),
+        ci_upper=resampled.quantile(tails[1]),
         confidence_level=level,
-        method=f"{kind}/{draws.how}",
+        method=f"{kind}/{resampled.how}",
         n=values.size,
         n_groups=sample.n_groups,
     )
 
 
-def _bca_tails(tails: FloatArray, draws: FloatArray, estimate: float, jackknife: FloatArray) -> FloatArray:
-    below = float((draws < estimate).mean() + (draws == estimate).mean() / 2.0)
+def _bca_tails(tails: tuple[float, float], below: float, jackknife: FloatArray) -> tuple[float, float]:
     if not 0.0 < below < 1.0:
         return tails
     bias = normal_quantile(below)
     pull = jackknife.mean() - jackknife
     spread = float((pull**2).sum()) ** 1.5
     acceleration = float((pull**3).sum()) / (6.0 * spread) if spread > 0.0 else 0.0
-    out = []
-    for tail in tails:
-        z = bias + normal_quantile(float(tail))
-        out.append(normal_cdf(bias + z / (1.0 - acceleration * z)))
-    return np.array(out)
+
+    def corrected(tail: float) -> float:
+        z = bias + normal_quantile(tail)
+        return normal_cdf(bias + z / (1.0 - acceleration * z))
+
+    return corrected(tails[0]), corrected(tails[1])
 
 
 class _Singles:
@@ -96,7 +96,7 @@ class _Singles:
         self.statistic = statistic
         self.estimate = float(self.values.mean() if statistic == "mean" else np.median(self.values))
 
-    def draw(self, n_resamples: int, rng: np.random.Generator) -> Draws:
+    def resample(self, n_resamples: int, rng: np.random.Generator) -> Resampled:
         drawn = resampled_means if self.statistic == "mean" else resampled_medians
         return drawn(self.values, n_resamples=n_resamples, rng=rng)
 
@@ -123,7 +123,7 @@ class _Groups:
             self.estimate = float(np.median(values))
             self.n_groups = len(self.members)
 
-    def draw(self, n_resamples: int, rng: np.random.Generator) -> Draws:
+    def resample(self, n_resamples: int, rng: np.random.Generator) -> Resampled:
         if self.statistic == "mean":
             return resampled_ratios(self.totals.sums, self.totals.sizes, n_resamples=n_resamples, rng=rng)
         return resampled_group_medians(self.members, n_resamples=n_resamples, rng=rng)

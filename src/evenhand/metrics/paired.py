@@ -132,9 +132,10 @@ def permutation_test(
 
     The statistic is the mean difference; the p-value is the share of the sign patterns that give a mean at
     least as far from 0 (Fisher 1935, The Design of Experiments, section 21). With `groups` whole problems
-    are flipped, since repeats of one problem are not exchangeable one by one. Few problems are enumerated;
-    many are sampled with the seed, counting the observed pattern too (Phipson and Smyth 2010, SAGMB 9:39),
-    and `monte_carlo_error` says how far the p-value may be off.
+    are flipped, since repeats of one problem are not exchangeable one by one. Few problems, and differences
+    on a lattice (passes and failures, marks), are counted exactly; many other differences in the limit of
+    infinitely many patterns; the rest is sampled with the seed, counting the observed pattern too (Phipson
+    and Smyth 2010, SAGMB 9:39), and `monte_carlo_error` says how far the p-value may be off.
     """
     values = checked_values(differences, name="differences")
     side = checked_alternative(alternative)
@@ -148,7 +149,7 @@ def permutation_test(
     flipped = flip_p_value(totals, side=side, n_resamples=n_resamples, seed=seed)
     return TestResult(
         statistic=float(np.sort(values).mean()),
-        p_value=flipped.p_value,
+        p_value=min(1.0, flipped.p_value),
         method=f"permutation/{flipped.how}",
         alternative=side,
         n=values.size,

@@ -1,12 +1,14 @@
-"""Drawing bootstrap distributions without drawing the samples, wherever that is possible.
+"""Bootstrap distributions without drawing the samples, wherever that is possible.
 
 Everything here takes sorted, canonical input: the same values in another order give the same bits.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from evenhand.metrics.inversion import Inverted, bisected, mean_distribution, ratio_cdf
 from evenhand.metrics.types import FloatArray
 
 FEW_VALUES = 16
@@ -15,31 +17,99 @@ FEW_VALUES = 16
 _CELLS = 1 << 19  # resampled values held at a time: 4 MB of indices and 4 MB of values
 
 
+class Resampled(Protocol):
+    """The bootstrap distribution of a statistic."""
+
+    @property
+    def how(self) -> str:
+        """How it was made."""
+
+    def quantile(self, p: float) -> float:
+        """Where a share p of the resamples lies below."""
+
+    def below(self, value: float) -> float:
+        """The share of resamples below `value`, those equal to it counting half."""
+
+
 @dataclass(frozen=True)
 class Draws:
-    """A bootstrap distribution and how it was drawn."""
+    """A finite number of resamples."""
 
     values: FloatArray
     how: str
 
+    def quantile(self, p: float) -> float:
+        return float(np.quantile(self.values, p))
 
-def resampled_means(values: FloatArray, *, n_resamples: int, rng: np.random.Generator) -> Draws:
+    def below(self, value: float) -> float:
+        return float((self.values < value).mean() + (self.values == value).mean() / 2.0)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Infinitely many resamples of a mean."""
+
+    standard: Inverted
+    mean: float
+    scale: float
+    how: str = "inversion"
+
+    def quantile(self, p: float) -> float:
+        return self.mean + self.scale * self.standard.quantile(p)
+
+    def below(self, value: float) -> float:
+        return self.standard.cdf((value - self.mean) / self.scale)
+
+
+@dataclass(frozen=True)
+class RatioLimit:
+    """Infinitely many resamples of groups of unequal sizes, for their overall mean."""
+
+    sums: FloatArray
+    sizes: FloatArray
+    centre: float
+    spread: float
+    how: str = "groups/inversion"
+
+    def quantile(self, p: float) -> float:
+        low, high = self.centre - 12.0 * self.spread, self.centre + 12.0 * self.spread
+        return bisected(lambda ratio: self.below(ratio) - p, low, high, halvings=30)
+
+    def below(self, value: float) -> float:
+        found = ratio_cdf(self.sums, self.sizes, value)
+        # Far out, where the ratio leaves no spread to invert, every resample is on one side.
+        return float(value > self.centre) if found is None else found
+
+
+def resampled_means(values: FloatArray, *, n_resamples: int, rng: np.random.Generator) -> Resampled:
     """Means of resamples of the sorted `values`.
 
     A resample of few different values is its counts, and those are binomial or multinomial: one draw for
-    each of them instead of n.
+    each of them instead of n. Of many different values the limit of infinitely many resamples is computed;
+    where that is not possible (few values, or a lattice among them), resamples are drawn.
     """
-    distinct, counts = np.unique(values, return_counts=True)
     n = values.size
+    starts = np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
+    distinct, counts = values[starts], np.diff(starts, append=n)
     if distinct.size == 1:
-        return Draws(values=np.full(n_resamples, distinct[0]), how="constant")
+        return Draws(values=distinct, how="constant")
     if distinct.size == 2:
         upper = rng.binomial(n, counts[1] / n, size=n_resamples)
         return Draws(values=distinct[0] + (distinct[1] - distinct[0]) * (upper / n), how="binomial")
     if distinct.size <= FEW_VALUES:
         drawn = rng.multinomial(n, counts / n, size=n_resamples)
         return Draws(values=drawn @ distinct / n, how="multinomial")
-    return Draws(values=_indexed_means(values, n_resamples, rng), how="resampling")
+    limit = mean_limit(distinct, counts / n, n)
+    return limit or Draws(values=_indexed_means(values, n_resamples, rng), how="resampling")
+
+
+def mean_limit(distinct: FloatArray, shares: FloatArray, n: int) -> Limit | None:
+    """The bootstrap distribution of the mean of n draws, or None where it has steps."""
+    standard = mean_distribution(distinct, shares, n)
+    if standard is None:
+        return None
+    mean = float((shares * distinct).sum())
+    return Limit(standard, mean, (float((shares * (distinct - mean) ** 2).sum()) / n) ** 0.5)
 
 
 def _indexed_means(values: FloatArray, n_resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -52,7 +122,7 @@ def _indexed_means(values: FloatArray, n_resamples: int, rng: np.random.Generato
     return out
 
 
-def resampled_medians(values: FloatArray, *, n_resamples: int, rng: np.random.Generator) -> Draws:
+def resampled_medians(values: FloatArray, *, n_resamples: int, rng: np.random.Generator) -> Resampled:
     """Medians of resamples of the sorted `values`, one or two draws each.
 
     A member of a resample is x₍⌊nU⌋₎ with U uniform, so its k-th smallest is the value at ⌊nU₍ₖ₎⌋, and the
@@ -71,25 +141,49 @@ def resampled_medians(values: FloatArray, *, n_resamples: int, rng: np.random.Ge
 
 def resampled_ratios(
     sums: FloatArray, sizes: FloatArray, *, n_resamples: int, rng: np.random.Generator
-) -> Draws:
+) -> Resampled:
     """Overall means of resamples of whole groups: Σ sums / Σ sizes over the groups drawn."""
     groups = sums.size
+    if (sizes == sizes[0]).all():
+        equal = resampled_means(np.sort(sums / sizes[0]), n_resamples=n_resamples, rng=rng)
+        return _Renamed(equal)
+    centre = float(sums.sum() / sizes.sum())
+    spread = float(((sums - centre * sizes) ** 2).sum()) ** 0.5 / float(sizes.sum())
+    if ratio_cdf(sums, sizes, centre) is not None:
+        return RatioLimit(sums, sizes, centre, spread)
     out = np.empty(n_resamples)
     rows = max(1, _CELLS // groups)
     for start in range(0, n_resamples, rows):
         stop = min(start + rows, n_resamples)
         drawn = rng.integers(0, groups, size=(stop - start, groups))
         out[start:stop] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    return Draws(values=out, how="groups")
+    return Draws(values=out, how="groups/resampling")
+
+
+@dataclass(frozen=True)
+class _Renamed:
+    """Groups of equal sizes are single values; only the name says otherwise."""
+
+    inner: Resampled
+
+    @property
+    def how(self) -> str:
+        return f"groups/{self.inner.how}"
+
+    def quantile(self, p: float) -> float:
+        return self.inner.quantile(p)
+
+    def below(self, value: float) -> float:
+        return self.inner.below(value)
 
 
 def resampled_group_medians(
     members: list[FloatArray], *, n_resamples: int, rng: np.random.Generator
-) -> Draws:
+) -> Resampled:
     """Medians of resamples of whole groups."""
     groups = len(members)
     out = np.empty(n_resamples)
     for position in range(n_resamples):
         drawn = rng.integers(0, groups, size=groups)
         out[position] = np.median(np.concatenate([members[index] for index in drawn]))
-    return Draws(values=out, how="groups")
+    return Draws(values=out, how="groups/resampling")

@@ -2,6 +2,7 @@
 
 from evenhand.server.api import (
     annotations,
+    dataset_import,
     datasets,
     experiments,
     health,
@@ -23,6 +24,7 @@ def all_routes() -> tuple[Route, ...]:
         *projects.ROUTES,
         *tokens.ROUTES,
         *datasets.ROUTES,
+        *dataset_import.ROUTES,
         *experiments.ROUTES,
         *runs.ROUTES,
         *scores.ROUTES,

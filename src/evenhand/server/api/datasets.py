@@ -1,12 +1,12 @@
 """Datasets and their items."""
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from evenhand.core.errors import Refusal
 from evenhand.core.objects.datasets import Dataset, DatasetItem, Deleted
 from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
-from evenhand.server.fields import ABSENT, Name, Text, json_text, object_text, trimmed
+from evenhand.server.fields import Name, Text, trimmed
+from evenhand.server.items import ItemCreate, item_text
 from evenhand.server.paging import Paging, page_of
 from evenhand.server.routes import Route
 from evenhand.store import datasets as store
@@ -25,17 +25,6 @@ class DatasetCreate(Struct, frozen=True, kw_only=True):
     """Unique in its project; white space around it is dropped."""
     description: Text | None = None
     """For people."""
-
-
-class ItemCreate(Struct, frozen=True, kw_only=True):
-    """An item to be added."""
-
-    input: Raw = ABSENT
-    """Any JSON but null; required."""
-    expected_output: Raw = ABSENT
-    """Any JSON."""
-    metadata: Raw = ABSENT
-    """A JSON object."""
 
 
 class ProjectQuery(Paging, frozen=True, kw_only=True):
@@ -83,18 +72,6 @@ async def delete(call: Call) -> Answer:
         return Deleted(deleted=True, id=dataset_id)
 
     return await call.write(work)
-
-
-def item_text(body: ItemCreate) -> store.ItemText:
-    """The item as it will be stored; `INVALID_REQUEST` without an input."""
-    given = json_text(body.input, "input")
-    if given is None:
-        raise Refusal("INVALID_REQUEST", "'input' is required and cannot be null.", {"field": "input"})
-    return store.ItemText(
-        input=given,
-        expected_output=json_text(body.expected_output, "expected_output"),
-        metadata=object_text(body.metadata, "metadata"),
-    )
 
 
 async def add_item(call: Call, body: ItemCreate) -> Answer:

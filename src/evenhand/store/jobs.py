@@ -10,6 +10,7 @@ from evenhand.core.objects.jobs import Job, JobStatus
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
 from evenhand.store.projects import Scope, not_found
+from evenhand.store.targets import Material, Target, find_runs, read_material
 
 _COLUMNS = (
     "id, status, target_id, target_type, scorer_name, config, rule_id, attempts, error, message, reply, score_id, "
@@ -79,6 +80,14 @@ def add_jobs(connection: Connection, jobs: Iterable[NewJob]) -> list[str]:
     if rows:
         connection.run_many(_INSERT, rows)
     return [row[0] for row in rows]
+
+
+def any_claimable(connection: Connection) -> bool:
+    """Whether there is anything to claim: a look that needs no turn of the writer."""
+    row = connection.one(
+        "SELECT 1 FROM jobs WHERE open_at IS NOT NULL AND open_at <= ? LIMIT 1", milliseconds()
+    )
+    return row is not None
 
 
 def claim_jobs(connection: Connection, *, limit: int, lease_ms: int) -> list[Claim]:
@@ -179,6 +188,24 @@ def reopen_job(
         claim.job_id,
         claim.lease,
     )
+
+
+def target_of(connection: Connection, claim: Claim) -> Target | None:
+    """What the job is about; None when it is gone."""
+    if claim.target_type == "run":
+        return find_runs(connection, [claim.target_id]).get(claim.target_id)
+    row = connection.one(
+        "SELECT 1 FROM spans WHERE trace_key = ? AND id = ?", claim.trace_key, claim.target_id
+    )
+    if row is None:
+        return None
+    return Target(type="span", id=claim.target_id, project_id=claim.project_id, trace_key=claim.trace_key)
+
+
+def material_of(connection: Connection, claim: Claim) -> Material | None:
+    """What the scorer looks at; None when the target is gone."""
+    target = target_of(connection, claim)
+    return None if target is None else read_material(connection, [target])[0]
 
 
 def get_job(connection: Connection, job_id: str, *, scope: Scope) -> Job:

@@ -1,0 +1,131 @@
+"""Online scoring rules: spans that match on ingest are scored, without slowing the ingest."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from evenhand.core.objects.datasets import Deleted
+from evenhand.core.objects.jobs import Rule, RuleFilter
+from evenhand.server.answers import Answer, Page, json_answer
+from evenhand.server.api.datasets import ProjectQuery
+from evenhand.server.call import Call
+from evenhand.server.fields import ABSENT, Name, object_text, trimmed
+from evenhand.server.paging import page_of
+from evenhand.server.routes import Route
+from evenhand.server.scoring_jobs import check_scorer
+from evenhand.store import scoring_rules as store
+from evenhand.store.connection import Connection
+
+LISTING = "rules"
+EVERY = RuleFilter()
+
+
+class RuleCreate(Struct, frozen=True, kw_only=True):
+    """A rule to be made."""
+
+    project_id: Name
+    """The project whose spans it scores."""
+    name: Name
+    """Unique in its project."""
+    scorer_name: Name
+    """A scorer that the service can run."""
+    filter: RuleFilter = EVERY
+    """Which spans; absent for all."""
+    sample_rate: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    """The share of traces, from 0 to 1; a trace is in or out by its id alone."""
+    config: Raw = ABSENT
+    """The scorer's parameters; `expected_output` among them where it needs one."""
+
+
+async def create(call: Call, body: RuleCreate) -> Answer:
+    name = trimmed(body.name, "name")
+    config = object_text(body.config, "config") or "{}"
+    check_scorer(call.service.jobs.models, body.scorer_name, msgspec.json.decode(config))
+
+    def work(connection: Connection) -> Rule:
+        call.open_project(connection, body.project_id)
+        return store.create_rule(
+            connection,
+            project_id=body.project_id,
+            name=name,
+            narrow=body.filter,
+            sample_rate=body.sample_rate,
+            scorer_name=body.scorer_name,
+            config=config,
+        )
+
+    return await call.write(work)
+
+
+async def list_all(call: Call, query: ProjectQuery) -> Answer:
+    project_id = call.listed_project(query.project_id)
+    limit, after = query.checked_limit(), query.after(LISTING)
+    rows = await call.read(
+        lambda connection: store.list_rules(
+            connection, project_id=project_id, before=after[0] if after else None, limit=limit + 1
+        )
+    )
+    return json_answer(page_of(rows, limit, LISTING, lambda rule: (rule.id,)))
+
+
+async def get(call: Call) -> Answer:
+    rule_id = call.params["rule_id"]
+    return json_answer(
+        await call.read(lambda connection: store.get_rule(connection, rule_id, scope=call.scope))
+    )
+
+
+async def delete(call: Call) -> Answer:
+    rule_id = call.params["rule_id"]
+
+    def work(connection: Connection) -> Deleted:
+        store.delete_rule(connection, rule_id, scope=call.scope)
+        return Deleted(deleted=True, id=rule_id)
+
+    return await call.write(work)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/rules",
+        handler=create,
+        role="write",
+        request=RuleCreate,
+        response=Rule,
+        status=201,
+        errors=("NOT_FOUND", "CONFLICT", "INVALID_SCORER_CONFIG"),
+        summary="Have matching spans scored as they come in",
+        tag="Rules",
+    ),
+    Route(
+        method="GET",
+        path="/v1/rules",
+        handler=list_all,
+        query=ProjectQuery,
+        response=Page[Rule],
+        errors=("PROJECT_REQUIRED", "NOT_FOUND"),
+        summary="List a project's rules, newest first",
+        tag="Rules",
+    ),
+    Route(
+        method="GET",
+        path="/v1/rules/{rule_id}",
+        handler=get,
+        response=Rule,
+        errors=("NOT_FOUND",),
+        summary="Read a rule",
+        tag="Rules",
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/rules/{rule_id}",
+        handler=delete,
+        role="write",
+        response=Deleted,
+        errors=("NOT_FOUND",),
+        summary="Delete a rule; its scores stay",
+        tag="Rules",
+    ),
+)

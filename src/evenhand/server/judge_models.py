@@ -1,0 +1,156 @@
+"""The judge models that this server knows: from its own configuration, never from a request.
+
+A TOML file (`evenhand serve --config FILE`) names them:
+
+    [models.small]
+    base_url = "https://models.example.com/v1"
+    model = "small-1"
+    key_variable = "SMALL_KEY"      # the environment variable with the key
+
+Addresses in private networks are refused unless the model says `allow_private = true`.
+"""
+
+import ipaddress
+import tomllib
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from evenhand.core.errors import InputError, OptionError, Refusal
+from evenhand.core.secret import Secret
+from evenhand.models.config import EndpointConfig, Price, RetryPolicy
+from evenhand.models.connect import connect
+from evenhand.models.port import ChatModel
+from evenhand.models.transport import is_public
+from evenhand.settings import key_named
+
+LOCAL_NAMES = ("localhost", "localhost.localdomain")
+
+
+class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model of the configuration."""
+
+    base_url: str
+    """Up to and including `/v1`."""
+    model: str
+    """The model's id, as its endpoint names it."""
+    key_variable: str | None = None
+    """The environment variable that holds the key."""
+    dialect: Literal["openai", "anthropic"] = "openai"
+    """Which protocol the endpoint speaks."""
+    timeout: float = 120.0
+    """Seconds for one request."""
+    tries: int = 6
+    """Requests in all, the first included."""
+    concurrency: int = 8
+    """Most requests in flight."""
+    requests_per_minute: float | None = None
+    """Most requests started in a minute."""
+    tokens_per_minute: float | None = None
+    """Most tokens started in a minute."""
+    spend_cap_usd: float | None = None
+    """No call is started that could take the sum past this."""
+    input_usd: float | None = None
+    """US dollars for a million tokens of questions."""
+    output_usd: float | None = None
+    """US dollars for a million tokens of replies."""
+    allow_private: bool = False
+    """Whether the address may be in a private network, on loopback or link-local."""
+
+    def endpoint(self, name: str) -> EndpointConfig:
+        """The configuration of the endpoint; `OptionError` when the key is missing."""
+        key: Secret | None = None
+        if self.key_variable is not None:
+            key = key_named(self.key_variable)
+            if key is None:
+                raise OptionError(f"model '{name}': the environment variable {self.key_variable} is not set")
+        price = None
+        if self.input_usd is not None and self.output_usd is not None:
+            price = Price(input_usd=self.input_usd, output_usd=self.output_usd)
+        return EndpointConfig(
+            base_url=self.base_url,
+            model=self.model,
+            api_key=key,
+            dialect=self.dialect,
+            timeout=self.timeout,
+            retry=RetryPolicy(tries=self.tries),
+            concurrency=self.concurrency,
+            requests_per_minute=self.requests_per_minute,
+            tokens_per_minute=self.tokens_per_minute,
+            spend_cap_usd=self.spend_cap_usd,
+            price=price,
+            allow_private=self.allow_private,
+        )
+
+
+class _File(Struct, frozen=True, forbid_unknown_fields=True):
+    models: dict[str, ModelEntry]
+
+
+class JudgeModels:
+    """The models by name; each is connected when it is first asked."""
+
+    def __init__(self, endpoints: dict[str, EndpointConfig]) -> None:
+        self._endpoints = endpoints
+        self._connected: dict[str, ChatModel] = {}
+
+    @classmethod
+    def from_file(cls, path: Path | None) -> "JudgeModels":
+        """What the TOML file names; none without a file. `InputError` or `OptionError` for a bad one."""
+        if path is None:
+            return cls({})
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            found = msgspec.convert(content, _File)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot be read: {error}", path=path) from None
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+            raise InputError(str(error), path=path) from None
+        return cls({name: entry.endpoint(name) for name, entry in found.models.items()})
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._endpoints)
+
+    def check(self, name: str) -> None:
+        """`INVALID_SCORER_CONFIG` for a name that is not configured, or one that must not be called."""
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            raise Refusal(
+                "INVALID_SCORER_CONFIG",
+                f"The server has no model '{name[:100]}'.",
+                {"field": "config.model", "known": self.names},
+            )
+        if not endpoint.allow_private and _is_private(endpoint.base_url):
+            raise Refusal(
+                "INVALID_SCORER_CONFIG",
+                f"The address of the model '{name}' is in a private network, which the configuration does not allow.",
+                {"field": "config.model"},
+            )
+
+    def get(self, name: str) -> ChatModel:
+        """The model; `Refusal` as for `check`."""
+        self.check(name)
+        if name not in self._connected:
+            self._connected[name] = connect(self._endpoints[name])
+        return self._connected[name]
+
+    async def aclose(self) -> None:
+        for model in self._connected.values():
+            await model.aclose()
+        self._connected.clear()
+
+
+def _is_private(url: str) -> bool:
+    """Whether the address itself says so. Names are checked again when they are connected to."""
+    host = urlsplit(url).hostname or ""
+    if host.lower() in LOCAL_NAMES:
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return not is_public(host)

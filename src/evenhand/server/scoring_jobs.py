@@ -1,0 +1,309 @@
+"""Scores that the service works out on its own: `llm_judge`, and the scorers of online rules.
+
+A job is durable before anyone hears of it. A runner claims open jobs with a lease, keeps the lease while it works, and
+stores the score and the job's end in one transaction, and only while it still holds the lease. So killing a server
+loses no job (the lease runs out and another claims it) and doubles no score (the first lease cannot end it any more).
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from evenhand.core.errors import EvenhandError, OptionError, Refusal, UnknownName
+from evenhand.core.jsontext import encode_text
+from evenhand.core.objects.jobs import Job
+from evenhand.core.objects.scores import Score
+from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
+from evenhand.scoring.judging.platform import LlmJudgeConfig, run_llm_judge
+from evenhand.scoring.judging.records import JudgeRecord
+from evenhand.scoring.rules import parse_rule, rule_names, run_rule
+from evenhand.server.judge_models import JudgeModels
+from evenhand.store import jobs as store
+from evenhand.store.connection import Connection
+from evenhand.store.database import Database
+from evenhand.store.scores import Measurement, insert_scores
+
+JUDGE = "llm_judge"
+MAX_ATTEMPTS = 5
+LEASE_SECONDS = 60.0
+POLL_SECONDS = 1.0
+BATCH = 16
+RETRIED = ("judge_unavailable",)
+"""Failures that a later attempt may not have."""
+log = logging.getLogger("evenhand.jobs")
+
+
+def check_scorer(models: JudgeModels, scorer_name: str, config: Mapping[str, Any]) -> None:
+    """`INVALID_SCORER_CONFIG`, or `INVALID_REQUEST` for a scorer that the service cannot run."""
+    try:
+        if scorer_name == JUDGE:
+            models.check(LlmJudgeConfig.from_json(config).model)
+        else:
+            parse_rule(scorer_name, {key: value for key, value in config.items() if key != "expected_output"})
+    except UnknownName:
+        known = ", ".join(sorted([JUDGE, *rule_names()]))
+        raise Refusal(
+            "INVALID_REQUEST",
+            f"'{scorer_name[:100]}' is not a scorer of the service ({known}).",
+            {"field": "scorer_name"},
+        ) from None
+    except OptionError as error:
+        raise Refusal("INVALID_SCORER_CONFIG", str(error), {"field": "config"}) from None
+
+
+class Result(Struct, frozen=True):
+    """What working on a job gave."""
+
+    outcome: Outcome
+    reply: str | None = None
+    metadata: str | None = None
+
+
+class JobRunner:
+    """Works on the jobs of one server process."""
+
+    def __init__(
+        self,
+        database: Database,
+        models: JudgeModels,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self.models = models
+        self._database = database
+        self._lease_ms = int(lease_seconds * 1000)
+        self._poll_seconds = poll_seconds
+        self._wake = asyncio.Event()
+        self._held: dict[str, store.Claim] = {}
+        self._changed = asyncio.Condition()
+
+    def wake(self) -> None:
+        """There is a new job: look at once."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Claim and work until cancelled; what is held then is given back."""
+        keeper = asyncio.create_task(self._keep_leases())
+        working: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                claims = await self._claim(BATCH - len(working))
+                for claim in claims:
+                    task = asyncio.create_task(self._work(claim))
+                    working.add(task)
+                    task.add_done_callback(working.discard)
+                    task.add_done_callback(lambda _: self._wake.set())
+                if not claims or len(working) >= BATCH:
+                    await self._sleep()
+        finally:
+            for task in (keeper, *working):
+                task.cancel()
+            await asyncio.gather(keeper, *working, return_exceptions=True)
+            await self._give_back()
+            await self.models.aclose()
+
+    async def _sleep(self) -> None:
+        try:
+            async with asyncio.timeout(self._poll_seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass  # look anyway: other servers add jobs too, and leases run out
+        self._wake.clear()
+
+    async def _claim(self, limit: int) -> list[store.Claim]:
+        if limit < 1:
+            return []
+        try:
+            if not await self._database.read(store.any_claimable):
+                return []
+            claims = await self._database.write(
+                lambda connection: store.claim_jobs(connection, limit=limit, lease_ms=self._lease_ms)
+            )
+        except EvenhandError as error:
+            log.warning("jobs cannot be claimed", extra={"fields": {"error": type(error).__name__}})
+            return []
+        self._held.update((claim.job_id, claim) for claim in claims)
+        return claims
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease_ms / 3000)
+            held = list(self._held.values())
+            if held:
+                try:
+                    await self._database.write(
+                        lambda connection, held=held: store.keep_claims(
+                            connection, held, lease_ms=self._lease_ms
+                        )  # type: ignore[misc]  # bound early on purpose
+                    )
+                except EvenhandError as error:
+                    log.warning("leases cannot be kept", extra={"fields": {"error": type(error).__name__}})
+
+    async def _give_back(self) -> None:
+        held = list(self._held.values())
+        self._held.clear()
+
+        def work(connection: Connection) -> None:
+            for claim in held:
+                store.reopen_job(connection, claim, delay_ms=0)
+
+        if held:
+            try:
+                await self._database.write(work)
+            except EvenhandError as error:
+                # Nothing is lost: the leases run out.
+                log.warning("jobs cannot be given back", extra={"fields": {"error": type(error).__name__}})
+
+    async def _work(self, claim: store.Claim) -> None:
+        try:
+            result = await self._result(claim)
+            await self._database.write(lambda connection: finish(connection, claim, result))
+        except EvenhandError as error:
+            # The lease runs out, and the job is claimed again.
+            log.warning(
+                "a job could not be ended",
+                extra={"fields": {"job_id": claim.job_id, "error": type(error).__name__}},
+            )
+        except Exception:
+            log.exception("a job failed", extra={"fields": {"job_id": claim.job_id}})
+            await self._end_broken(claim)
+        finally:
+            self._held.pop(claim.job_id, None)
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def _end_broken(self, claim: store.Claim) -> None:
+        broken = Result(Failed(error="internal_error", message="the server failed; its log says more"))
+        try:
+            await self._database.write(lambda connection: finish(connection, claim, broken))
+        except EvenhandError as error:
+            log.warning(
+                "a job could not be ended",
+                extra={"fields": {"job_id": claim.job_id, "error": type(error).__name__}},
+            )
+
+    async def _result(self, claim: store.Claim) -> Result:
+        material = await self._database.read(lambda connection: store.material_of(connection, claim))
+        if material is None:
+            return Result(Failed(error="target_gone", message="what was to be scored is not there any more"))
+        config = msgspec.json.decode(claim.config)
+        expected = config.get("expected_output", _value(material.expected_output))
+        if claim.scorer_name != JUDGE:
+            outcome = await asyncio.to_thread(
+                run_rule, claim.scorer_name, _value(material.output), expected, config
+            )
+            return Result(outcome)
+        judge = LlmJudgeConfig.from_json(config)
+        try:
+            model = self.models.get(judge.model)
+        except Refusal as refusal:
+            return Result(Failed(error="unknown_model", message=str(refusal)))
+        record = await run_llm_judge(
+            model,
+            judge,
+            input=_value(material.input),
+            output=_value(material.output),
+            expected_output=expected,
+        )
+        return Result(record.outcome, record.raw_reply, encode_text(_provenance(record)))
+
+    async def wait_for(self, job_id: str, seconds: float) -> Job:
+        """The job once it has ended, or as it is when the time is up."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while True:
+            job = await self._database.read(lambda connection: store.get_job(connection, job_id, scope=None))
+            left = deadline - asyncio.get_running_loop().time()
+            if job.status in ("completed", "failed") or left <= 0:
+                return job
+            try:
+                # Another server may be working on it: look now and then without being told.
+                async with asyncio.timeout(min(left, 0.25)), self._changed:
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+
+def finish(connection: Connection, claim: store.Claim, result: Result) -> Score | None:
+    """The score and the job's end, together or not at all; nothing when the lease was lost."""
+    if not store.holds(connection, claim):
+        return None
+    match result.outcome:
+        case Scored(value=value):
+            return _store_score(connection, claim, result, value)
+        case Failed(error=error, message=message) if error in RETRIED and claim.attempts < MAX_ATTEMPTS:
+            delay_ms = min(1000 * 4 ** (claim.attempts - 1), 300_000)
+            store.reopen_job(connection, claim, delay_ms=delay_ms, error=error, message=message)
+        case Failed(error=error, message=message):
+            store.end_job(
+                connection,
+                claim,
+                status="failed",
+                error=error,
+                message=message,
+                reply=_storable(result.reply),
+            )
+        case Unscored(reason=reason, message=message):
+            store.end_job(
+                connection,
+                claim,
+                status="failed",
+                error=reason,
+                message=message,
+                reply=_storable(result.reply),
+            )
+    return None
+
+
+def _store_score(
+    connection: Connection, claim: store.Claim, result: Result, value: float | str
+) -> Score | None:
+    target = store.target_of(connection, claim)
+    if target is None:
+        store.end_job(
+            connection,
+            claim,
+            status="failed",
+            error="target_gone",
+            message="the target was deleted meanwhile",
+        )
+        return None
+    measurement = Measurement(
+        scorer_name=claim.scorer_name,
+        value=value if isinstance(value, str) else float(value),
+        rationale=_storable(result.reply),
+        config=claim.config,
+        metadata=result.metadata,
+        source="judge" if claim.scorer_name == JUDGE else "rule",
+    )
+    [score] = insert_scores(connection, [(target, measurement)])
+    store.end_job(connection, claim, status="completed", score_id=score.id, reply=_storable(result.reply))
+    return score
+
+
+def _storable(text: str | None) -> str | None:
+    # PostgreSQL's text has no NUL.
+    return None if text is None else text.replace("\x00", "\ufffd")
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)
+
+
+def _provenance(record: JudgeRecord) -> dict[str, Any]:
+    """What a reader needs to check a verdict."""
+    return {
+        "model": record.model,
+        "identity": record.identity,
+        "prompt_hash": record.prompt_hash,
+        "input_tokens": record.input_tokens,
+        "output_tokens": record.output_tokens,
+        "cost_usd": record.cost_usd,
+        "latency_seconds": record.latency_seconds,
+        "warnings": list(record.warnings),
+        "flags": list(record.flags),
+    }

@@ -1,0 +1,92 @@
+"""A project at a glance."""
+
+from datetime import datetime, timedelta
+from fractions import Fraction
+
+from evenhand.core.objects.project_summary import (
+    CompletedExperiment,
+    ExperimentCounts,
+    ProjectSummary,
+    QueueCounts,
+    TraceCounts,
+    TraceWindows,
+)
+from evenhand.core.spans import microseconds
+from evenhand.core.timestamps import now
+from evenhand.store.connection import Connection
+from evenhand.store.traces import key_from
+
+
+def summarise_project(
+    connection: Connection, project_id: str, instant: datetime | None = None
+) -> ProjectSummary:
+    """Counts as of now; the caller has checked that the project is there."""
+    moment = instant or now()
+    return ProjectSummary(
+        project_id=project_id,
+        traces=TraceWindows(
+            last_24h=_traces_since(connection, project_id, moment - timedelta(hours=24)),
+            last_7d=_traces_since(connection, project_id, moment - timedelta(days=7)),
+        ),
+        experiments=_experiments(connection, project_id),
+        queue=_queue(connection, project_id),
+    )
+
+
+def _traces_since(connection: Connection, project_id: str, start: datetime) -> TraceCounts:
+    row = connection.one(
+        "SELECT COUNT(*), COUNT(CASE WHEN error_count > 0 THEN 1 END), AVG(root_duration_ms) FROM traces"
+        " WHERE project_id = ? AND trace_key >= ?",
+        project_id,
+        key_from(microseconds(start) // 1000),
+    )
+    assert row is not None
+    count, errors, average = row
+    return TraceCounts(
+        count=count,
+        error_count=errors,
+        error_rate=round(errors / count, 3) if count else 0.0,
+        avg_duration_ms=None if average is None else round(float(average), 3),
+    )
+
+
+def _experiments(connection: Connection, project_id: str) -> ExperimentCounts:
+    counts = dict(
+        connection.all(
+            "SELECT status, COUNT(*) FROM experiments WHERE project_id = ? GROUP BY status", project_id
+        )
+    )
+    newest = connection.one(
+        "SELECT id, name, completed_at FROM experiments WHERE project_id = ? AND status = 'completed'"
+        " ORDER BY completed_at DESC, id DESC LIMIT 1",
+        project_id,
+    )
+    return ExperimentCounts(
+        created_count=counts.get("created", 0),
+        running_count=counts.get("running", 0),
+        completed_count=counts.get("completed", 0),
+        most_recent_completed=None
+        if newest is None
+        else CompletedExperiment(
+            id=newest[0], name=newest[1], completed_at=newest[2], mean_scores=_means(connection, newest[0])
+        ),
+    )
+
+
+def _means(connection: Connection, experiment_id: str) -> dict[str, float]:
+    rows = connection.all(
+        "SELECT scorer_name, total, score_count FROM scorer_totals WHERE experiment_id = ? AND score_count > 0"
+        " ORDER BY scorer_name",
+        experiment_id,
+    )
+    return {name: float(Fraction(total) / count) for name, total, count in rows}
+
+
+def _queue(connection: Connection, project_id: str) -> QueueCounts:
+    row = connection.one(
+        "SELECT COUNT(CASE WHEN annotation_count = 0 THEN 1 END), COUNT(CASE WHEN annotation_count > 0 THEN 1 END)"
+        " FROM traces WHERE project_id = ? AND queued_at IS NOT NULL",
+        project_id,
+    )
+    assert row is not None
+    return QueueCounts(pending_count=row[0], annotated_count=row[1])

@@ -71,6 +71,11 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     )
 
 
+def key_named(variable: str, environ: Mapping[str, str] | None = None) -> Secret | None:
+    """The key in an environment variable that a configuration file names."""
+    return _secret(os.environ if environ is None else environ, variable)
+
+
 def _secret(env: Mapping[str, str], name: str) -> Secret | None:
     value = env.get(name, "").strip()
     return Secret(value) if value else None

@@ -76,7 +76,7 @@ def test_a_body_over_the_limit_is_413(client: Client) -> None:
     assert (reply.status, reply.code) == (413, "PAYLOAD_TOO_LARGE")
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "201", "x", "1.5", "", "99999999999999999999", "1e2"])
+@pytest.mark.parametrize("limit", ["0", "-1", "201", "x", "1.5", "", "99999999999999999999"])
 def test_a_limit_outside_1_to_200_is_400(client: Client, limit: str) -> None:
     reply = client.get("/v1/datasets", project_id=client.project, limit=limit)
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")

@@ -18,6 +18,7 @@ from evenhand.server.bodies import (
     check_length,
     check_media_type,
     decode_body,
+    drain,
     limit_for,
     read_body,
 )
@@ -99,6 +100,8 @@ class Application:
             answer = known
         finally:
             telemetry.under_way -= 1
+        if answer.status == 413:
+            await drain(receive)
         await _send(send, answer, head=scope["method"] == "HEAD")
         path = seen.route.path if seen.route is not None else "unknown"
         seconds = time.perf_counter() - started

@@ -14,6 +14,8 @@ from evenhand.server.routes import Route
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _PIECE = 256 * 1024
+DRAINED_BYTES = 64 * 1024 * 1024
+DRAINED_SECONDS = 5.0
 _NUL = b"\\u0000"
 
 
@@ -158,6 +160,20 @@ def _with_first(first: MutableMapping[str, Any], receive: Receive) -> Receive:
         return waiting.pop() if waiting else await receive()
 
     return again
+
+
+async def drain(receive: Receive) -> None:
+    """Read a little more of a body that was refused: many clients listen only after they have sent it all."""
+    left = DRAINED_BYTES
+    try:
+        async with asyncio.timeout(DRAINED_SECONDS):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return
+    except TimeoutError:
+        return
 
 
 def check_media_type(route: Route, headers: dict[bytes, bytes]) -> str:

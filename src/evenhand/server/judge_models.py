@@ -22,9 +22,7 @@ from msgspec import Struct
 from evenhand.core.errors import InputError, OptionError, Refusal
 from evenhand.core.secret import Secret
 from evenhand.models.config import EndpointConfig, Price, RetryPolicy
-from evenhand.models.connect import connect
 from evenhand.models.port import ChatModel
-from evenhand.models.transport import is_public
 from evenhand.settings import key_named
 
 LOCAL_NAMES = ("localhost", "localhost.localdomain")
@@ -135,6 +133,8 @@ class JudgeModels:
         """The model; `Refusal` as for `check`."""
         self.check(name)
         if name not in self._connected:
+            from evenhand.models.connect import connect  # loads aiohttp: only where a model is asked
+
             self._connected[name] = connect(self._endpoints[name])
         return self._connected[name]
 
@@ -150,7 +150,7 @@ def _is_private(url: str) -> bool:
     if host.lower() in LOCAL_NAMES:
         return True
     try:
-        ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
-    return not is_public(host)
+    return not address.is_global

@@ -7,27 +7,29 @@ loses no job (the lease runs out and another claims it) and doubles no score (th
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from evenhand.core.errors import EvenhandError, OptionError, Refusal, UnknownName
+from evenhand.core.errors import EvenhandError, OptionError, Refusal
 from evenhand.core.jsontext import encode_text
 from evenhand.core.objects.jobs import Job
 from evenhand.core.objects.scores import Score
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
-from evenhand.scoring.judging.platform import LlmJudgeConfig, run_llm_judge
-from evenhand.scoring.judging.records import JudgeRecord
-from evenhand.scoring.rules import parse_rule, rule_names, run_rule
+from evenhand.scoring.rules import run_rule
 from evenhand.server.judge_models import JudgeModels
+from evenhand.server.measuring import JUDGE, Wanted
 from evenhand.store import jobs as store
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database
 from evenhand.store.scores import Measurement, insert_scores
+from evenhand.store.targets import Target
 
-JUDGE = "llm_judge"
+if TYPE_CHECKING:
+    from evenhand.scoring.judging.records import JudgeRecord
+
 MAX_ATTEMPTS = 5
 LEASE_SECONDS = 60.0
 POLL_SECONDS = 1.0
@@ -35,24 +37,6 @@ BATCH = 16
 RETRIED = ("judge_unavailable",)
 """Failures that a later attempt may not have."""
 log = logging.getLogger("evenhand.jobs")
-
-
-def check_scorer(models: JudgeModels, scorer_name: str, config: Mapping[str, Any]) -> None:
-    """`INVALID_SCORER_CONFIG`, or `INVALID_REQUEST` for a scorer that the service cannot run."""
-    try:
-        if scorer_name == JUDGE:
-            models.check(LlmJudgeConfig.from_json(config).model)
-        else:
-            parse_rule(scorer_name, {key: value for key, value in config.items() if key != "expected_output"})
-    except UnknownName:
-        known = ", ".join(sorted([JUDGE, *rule_names()]))
-        raise Refusal(
-            "INVALID_REQUEST",
-            f"'{scorer_name[:100]}' is not a scorer of the service ({known}).",
-            {"field": "scorer_name"},
-        ) from None
-    except OptionError as error:
-        raise Refusal("INVALID_SCORER_CONFIG", str(error), {"field": "config"}) from None
 
 
 class Result(Struct, frozen=True):
@@ -81,6 +65,16 @@ class JobRunner:
         self._wake = asyncio.Event()
         self._held: dict[str, store.Claim] = {}
         self._changed = asyncio.Condition()
+
+    def check_judge(self, config: Mapping[str, Any]) -> None:
+        """`INVALID_SCORER_CONFIG` unless an `llm_judge` with these parameters can be run here."""
+        from evenhand.scoring.judging.platform import LlmJudgeConfig  # loads aiohttp: only where it is needed
+
+        try:
+            judge = LlmJudgeConfig.from_json({k: v for k, v in config.items() if k != "expected_output"})
+        except OptionError as error:
+            raise Refusal("INVALID_SCORER_CONFIG", str(error), {"field": "config"}) from None
+        self.models.check(judge.model)
 
     def wake(self) -> None:
         """There is a new job: look at once."""
@@ -198,7 +192,9 @@ class JobRunner:
                 run_rule, claim.scorer_name, _value(material.output), expected, config
             )
             return Result(outcome)
-        judge = LlmJudgeConfig.from_json(config)
+        from evenhand.scoring.judging.platform import LlmJudgeConfig, run_llm_judge  # as above
+
+        judge = LlmJudgeConfig.from_json({k: v for k, v in config.items() if k != "expected_output"})
         try:
             model = self.models.get(judge.model)
         except Refusal as refusal:
@@ -226,6 +222,22 @@ class JobRunner:
                     await self._changed.wait()
             except TimeoutError:
                 continue
+
+
+def judge_jobs(judged: Iterable[tuple[Target, Sequence[Wanted]]]) -> list[store.NewJob]:
+    """One job for each `llm_judge` among the inline scores of new runs or spans."""
+    return [
+        store.NewJob(
+            project_id=target.project_id,
+            target_type=target.type,
+            target_id=target.id,
+            trace_key=target.trace_key,
+            scorer_name=JUDGE,
+            config=score.config_text or "{}",
+        )
+        for target, scores in judged
+        for score in scores
+    ]
 
 
 def finish(connection: Connection, claim: store.Claim, result: Result) -> Score | None:
@@ -294,7 +306,7 @@ def _value(text: str | None) -> Any:
     return None if text is None else msgspec.json.decode(text)
 
 
-def _provenance(record: JudgeRecord) -> dict[str, Any]:
+def _provenance(record: "JudgeRecord") -> dict[str, Any]:
     """What a reader needs to check a verdict."""
     return {
         "model": record.model,

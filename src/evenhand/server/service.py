@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from evenhand.server.auth import Gate
 from evenhand.server.bodies import Budget
 from evenhand.server.config import ServerConfig
+from evenhand.server.judge_models import JudgeModels
+from evenhand.server.scoring_jobs import JobRunner
 from evenhand.server.telemetry import Telemetry
 from evenhand.store.database import Database
 from evenhand.store.idempotency import forget_old
@@ -28,10 +30,11 @@ class Service:
         self.gate = Gate(database, config.admin_token, config.limits.wrong_tokens_per_minute)
         self.budget = Budget(config.limits.buffered_bytes)
         self.telemetry = Telemetry()
+        self.jobs = JobRunner(database, JudgeModels.from_file(config.models_file))
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.started = time.monotonic()
         self.stopping = False
-        self._background: tuple[BackgroundTask, ...] = (housekeeping,)
+        self._background: tuple[BackgroundTask, ...] = (housekeeping, run_jobs)
         self._tasks: list[asyncio.Task[None]] = []
 
     def add_background(self, task: BackgroundTask) -> None:
@@ -47,6 +50,11 @@ class Service:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def run_jobs(service: Service) -> None:
+    """Work out the scores that the service was asked for."""
+    await service.jobs.run()
 
 
 async def housekeeping(service: Service) -> None:

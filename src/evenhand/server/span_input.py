@@ -16,6 +16,7 @@ from evenhand.core import jsontext
 from evenhand.core.errors import InputError, Refusal
 from evenhand.core.spans import SpanRecord, microseconds
 from evenhand.core.timestamps import parse_instant
+from evenhand.server.measuring import InlineScore, malformed_score
 
 MAX_SPANS = 10_000
 MAX_ID = 200
@@ -68,6 +69,8 @@ class SpanInput(Struct, frozen=True, kw_only=True):
     """A flat object: strings, numbers, booleans and nulls."""
     error: ErrorInput | None = None
     """Why it failed."""
+    scores: list[InlineScore] | None = None
+    """Its scores: values, or scorers that the service knows."""
 
 
 class SpanFault(Exception):
@@ -116,6 +119,7 @@ def _named(index: int, span_id: str | None, fault: SpanFault) -> dict[str, Any]:
 
 def malformed_batch(body: bytes, error: Exception) -> Exception:
     """Why the batch could not be decoded: `INVALID_SPAN` where spans are to blame, otherwise `error`."""
+    error = malformed_score(body, error)
     try:
         spans = jsontext.decode(body, type=_Loose).spans
     except InputError:

@@ -51,7 +51,7 @@ def _traces_since(connection: Connection, project_id: str, start: datetime) -> T
 
 
 def _experiments(connection: Connection, project_id: str) -> ExperimentCounts:
-    counts = dict(
+    counts: dict[str, int] = dict(
         connection.all(
             "SELECT status, COUNT(*) FROM experiments WHERE project_id = ? GROUP BY status", project_id
         )
@@ -85,7 +85,7 @@ def _means(connection: Connection, experiment_id: str) -> dict[str, float]:
 def _queue(connection: Connection, project_id: str) -> QueueCounts:
     row = connection.one(
         "SELECT COUNT(CASE WHEN annotation_count = 0 THEN 1 END), COUNT(CASE WHEN annotation_count > 0 THEN 1 END)"
-        " FROM traces WHERE project_id = ? AND queued_at IS NOT NULL",
+        " FROM traces WHERE project_id = ? AND queue_key IS NOT NULL",
         project_id,
     )
     assert row is not None

@@ -152,6 +152,14 @@ def list_scores(
     return [_score(row) for row in rows]
 
 
+def get_score(connection: Connection, score_id: str) -> Score:
+    """One score; the caller has checked that it may be seen."""
+    row = connection.one(f"SELECT {_COLUMNS} FROM scores WHERE id = ?", score_id)  # noqa: S608  constant columns
+    if row is None:
+        raise not_found("score", score_id)
+    return _score(row)
+
+
 def scores_of(
     connection: Connection,
     target_type: TargetType,

@@ -11,12 +11,14 @@ from evenhand.core.ids import new_id
 from evenhand.core.spans import SpanRecord, cycle_members, instant
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection
+from evenhand.store.jobs import add_jobs
+from evenhand.store.scoring_rules import jobs_for
 
 _INSERT_SPAN = """INSERT INTO spans (trace_key, project_id, id, parent_span_id, name, start_us, end_us, duration_ms,
     input, output, tokens_input, tokens_output, model, metadata, error, clock_skew, received_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _INSERT_TRACE = """INSERT INTO traces (trace_key, project_id, id, created_at, root_span_id, root_name,
-    root_duration_ms, metadata, facets, models, span_count, error_count, tokens, queued_at, annotation_count)
+    root_duration_ms, metadata, facets, models, span_count, error_count, tokens, queue_key, annotation_count)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0)"""
 _UPDATE_TRACE = """UPDATE traces SET root_span_id = ?, root_name = ?, root_duration_ms = ?, metadata = ?, facets = ?,
     models = ?, span_count = span_count + ?, error_count = error_count + ?, tokens = tokens + ? WHERE trace_key = ?"""
@@ -51,6 +53,8 @@ class Ingested(NamedTuple):
     """Trace id to trace key, for every trace that was touched."""
     faults: list[Fault]
     """The spans that were left out (only when leaving out is allowed)."""
+    job_count: int
+    """How many scores the project's rules asked for."""
 
 
 def ingest(connection: Connection, project_id: str, spans: Sequence[SpanRecord], *, resend: bool) -> Ingested:
@@ -73,7 +77,8 @@ def ingest(connection: Connection, project_id: str, spans: Sequence[SpanRecord],
         if faults:
             raise refusal(faults, spans)
     keys = _write(connection, project_id, traces, fresh)
-    return Ingested(fresh, keys, faults)
+    jobs = add_jobs(connection, jobs_for(connection, project_id, fresh, keys))
+    return Ingested(fresh, keys, faults, len(jobs))
 
 
 def refusal(faults: Sequence[Fault], spans: Sequence[SpanRecord]) -> Refusal:

@@ -5,17 +5,20 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct
 
+from evenhand.core.ids import new_id
 from evenhand.core.objects.annotations import QueuedRoot, QueuedSince, QueueItem, QueueStatus
+from evenhand.core.objects.scores import Score
 from evenhand.core.objects.traces import Span, SpanError, Trace, TraceRow
 from evenhand.core.spans import instant
-from evenhand.core.timestamps import format_instant, now
+from evenhand.core.timestamps import format_instant
 from evenhand.store.connection import Bound, Connection, Row
 from evenhand.store.projects import Scope, not_found
-from evenhand.store.spans import facet_line, model_line
+from evenhand.store.scores import delete_span_scores, scores_of
+from evenhand.store.spans import created_at_of, facet_line, model_line
 
 _TRACE = (
     "trace_key, id, project_id, root_span_id, root_name, root_duration_ms, span_count, error_count, tokens, models, "
-    "queued_at, created_at, metadata, annotation_count"
+    "queue_key, created_at, metadata, annotation_count"
 )
 _SPAN = (
     "id, parent_span_id, name, start_us, end_us, duration_ms, input, output, tokens_input, tokens_output, model, "
@@ -78,16 +81,17 @@ def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id
         f"SELECT {_SPAN} FROM spans WHERE trace_key = ? ORDER BY start_us, id",  # noqa: S608  constant columns
         row[0],
     )
+    scores = scores_of(connection, "span", [span[0] for span in spans], trace_key=row[0])
     return Trace(
         id=row[1],
         project_id=row[2],
         root_span_id=row[3],
         span_count=row[6],
         error_count=row[7],
-        queued_at=row[10],
+        queued_at=_queued_at(row),
         created_at=row[11],
         metadata=Raw(row[12].encode()),
-        spans=[_span(span, row[1]) for span in spans],
+        spans=[_span(span, row[1], scores.get(span[0], [])) for span in spans],
     )
 
 
@@ -126,15 +130,17 @@ def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[
     if narrow.has_error is not None:
         parts.append("error_count > 0" if narrow.has_error else "error_count = 0")
     if narrow.in_queue is not None:
-        parts.append("queued_at IS NOT NULL" if narrow.in_queue else "queued_at IS NULL")
+        parts.append("queue_key IS NOT NULL" if narrow.in_queue else "queue_key IS NULL")
     return "".join(f" AND {part}" for part in parts), values
 
 
 def delete_trace(
     connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
 ) -> None:
-    """The trace and its spans. Annotations stay: they are what a person said."""
+    """The trace, its spans and their scores. Annotations stay: they are what a person said."""
     row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
+    spans = connection.all("SELECT id FROM spans WHERE trace_key = ?", row[0])
+    delete_span_scores(connection, row[0], [span[0] for span in spans])
     connection.run("DELETE FROM spans WHERE trace_key = ?", row[0])
     connection.run("DELETE FROM traces WHERE trace_key = ?", row[0])
 
@@ -144,10 +150,10 @@ def queue_trace(
 ) -> QueuedSince:
     """Put the trace into the queue; one that is there keeps its place."""
     row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
-    queued_at: str = row[10] or format_instant(now())
+    queue_key: str = row[10] or new_id()
     if row[10] is None:
-        connection.run("UPDATE traces SET queued_at = ? WHERE trace_key = ?", queued_at, row[0])
-    return QueuedSince(trace_id=trace_id, queued=True, queued_at=queued_at)
+        connection.run("UPDATE traces SET queue_key = ? WHERE trace_key = ?", queue_key, row[0])
+    return QueuedSince(trace_id=trace_id, queued=True, queued_at=created_at_of(queue_key))
 
 
 def unqueue_trace(
@@ -155,7 +161,7 @@ def unqueue_trace(
 ) -> None:
     """Take the trace out of the queue; one that is not there stays so."""
     row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
-    connection.run("UPDATE traces SET queued_at = NULL WHERE trace_key = ?", row[0])
+    connection.run("UPDATE traces SET queue_key = NULL WHERE trace_key = ?", row[0])
 
 
 def list_queue(
@@ -163,29 +169,27 @@ def list_queue(
     *,
     project_id: str,
     status: QueueStatus | None,
-    after: tuple[str, str],
+    after: str | None,
     limit: int,
-) -> list[tuple[tuple[str, str], QueueItem]]:
+) -> list[tuple[str, QueueItem]]:
     """Oldest first, each with the place that a cursor continues from."""
     narrow = {None: "", "pending": " AND annotation_count = 0", "annotated": " AND annotation_count > 0"}[
         status
     ]
     rows = connection.all(
-        f"SELECT {_TRACE} FROM traces WHERE project_id = ? AND queued_at IS NOT NULL"  # noqa: S608  constant texts
-        f" AND (queued_at > ? OR (queued_at = ? AND trace_key > ?)){narrow} ORDER BY queued_at, trace_key LIMIT ?",
+        f"SELECT {_TRACE} FROM traces WHERE project_id = ? AND queue_key > ?{narrow}"  # noqa: S608  constant texts
+        " ORDER BY queue_key LIMIT ?",
         project_id,
-        after[0],
-        after[0],
-        after[1],
+        after or "",
         limit,
     )
     roots = _roots(connection, rows)
     return [
         (
-            (row[10], row[0]),
+            row[10],
             QueueItem(
                 trace_id=row[1],
-                queued_at=row[10],
+                queued_at=created_at_of(row[10]),
                 status="annotated" if row[13] else "pending",
                 annotation_count=row[13],
                 root_span=roots.get(row[0]),
@@ -216,7 +220,7 @@ def raw(text: str | None) -> Raw | None:
     return None if text is None else Raw(text.encode())
 
 
-def _span(row: Row, trace_id: str) -> Span:
+def _span(row: Row, trace_id: str, scores: list[Score]) -> Span:
     return Span(
         id=row[0],
         trace_id=trace_id,
@@ -234,7 +238,12 @@ def _span(row: Row, trace_id: str) -> Span:
         error=None if row[12] is None else msgspec.json.decode(row[12], type=SpanError),
         clock_skew=bool(row[13]),
         received_at=row[14],
+        scores=scores,
     )
+
+
+def _queued_at(row: Row) -> str | None:
+    return None if row[10] is None else created_at_of(row[10])
 
 
 def _trace_row(row: Row) -> TraceRow:
@@ -248,7 +257,7 @@ def _trace_row(row: Row) -> TraceRow:
         error_count=row[7],
         tokens=row[8],
         models=[msgspec.json.decode(line) for line in row[9].split("\n") if line],
-        queued_at=row[10],
+        queued_at=_queued_at(row),
         created_at=row[11],
         metadata=Raw(row[12].encode()),
     )

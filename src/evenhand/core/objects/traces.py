@@ -2,6 +2,8 @@
 
 from msgspec import Raw, Struct
 
+from evenhand.core.objects.scores import Score
+
 
 class SpanError(Struct, frozen=True, kw_only=True):
     """Why an operation failed."""
@@ -49,6 +51,8 @@ class Span(Struct, frozen=True, kw_only=True):
     """The client's clock was impossible: the end came before the start."""
     received_at: str
     """When the server got it."""
+    scores: list[Score]
+    """Its scores, oldest first."""
 
 
 class Trace(Struct, frozen=True, kw_only=True):

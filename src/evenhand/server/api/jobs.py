@@ -5,12 +5,12 @@ from msgspec import Struct
 
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.jobs import Job, JobStatus
-from evenhand.core.objects.scores import Score, TargetType
+from evenhand.core.objects.scores import NotScored, Score, TargetType
 from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
+from evenhand.server.measuring import JUDGE
 from evenhand.server.paging import Paging, page_of
 from evenhand.server.routes import Route
-from evenhand.server.scoring_jobs import JUDGE
 from evenhand.store import jobs as store
 from evenhand.store.connection import Connection
 from evenhand.store.projects import not_found
@@ -37,6 +37,13 @@ class JobAccepted(Struct, frozen=True, kw_only=True):
     """Ask `GET /v1/jobs/{job_id}` how far it is."""
     status: JobStatus
     """`pending`, unless it was waited for."""
+
+
+class WaitQuery(Struct, frozen=True, kw_only=True):
+    """How long to wait for a judge."""
+
+    wait: float | None = None
+    """Seconds to wait for an `llm_judge` score, 60 at most; absent answers 202 at once."""
 
 
 async def submit_judge(
@@ -79,7 +86,7 @@ async def _waited(call: Call, answer: Answer, wait: float) -> Answer:
         score: Score = await call.read(lambda connection: get_score(connection, score_id))
         return json_answer(score, 201)
     if job.status == "failed":
-        return json_answer({"score": None, "reason": job.error, "job_id": job.job_id})
+        return json_answer(NotScored(score=None, reason=job.error or "failed"))
     return json_answer(JobAccepted(job_id=job.job_id, status=job.status), 202)
 
 

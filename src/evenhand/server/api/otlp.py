@@ -83,12 +83,18 @@ def _records(media_type: str, body: bytes, received_us: int) -> tuple[list[SpanR
 async def _store(call: Call, records: list[SpanRecord]) -> list[str]:
     project_id = span_project(call, None)
 
+    asked: list[int] = []
+
     def work(connection: Connection) -> list[str]:
         call.open_project(connection, project_id)
         result = store_spans(connection, project_id, records, resend=True)
+        asked.append(result.job_count)
         return [f"span '{fault.span.id}': {fault.code}: {fault.reason}" for fault in result.faults]
 
-    return await call.service.database.write(work)
+    faults = await call.service.database.write(work)
+    if any(asked):
+        call.service.jobs.wake()
+    return faults
 
 
 def _explain(reasons: list[str]) -> str:

@@ -47,15 +47,18 @@ async def list_all(call: Call, query: QueueQuery) -> Answer:
     if query.status is not None and query.status not in _STATUSES:
         raise Refusal("INVALID_QUEUE_STATUS", "'status' can be pending or annotated.", {"field": "status"})
     status = None if query.status is None else _STATUSES[query.status]
-    limit, after = query.checked_limit(), query.after(LISTING, 2)
-    place = ("", "") if after is None else (after[0], after[1])
+    limit, after = query.checked_limit(), query.after(LISTING)
     rows = await call.read(
         lambda connection: store.list_queue(
-            connection, project_id=project_id, status=status, after=place, limit=limit + 1
+            connection,
+            project_id=project_id,
+            status=status,
+            after=after[0] if after else None,
+            limit=limit + 1,
         )
     )
     items = [item for _, item in rows[:limit]]
-    cursor = make_cursor(LISTING, rows[limit - 1][0]) if len(rows) > limit else None
+    cursor = make_cursor(LISTING, [rows[limit - 1][0]]) if len(rows) > limit else None
     return json_answer(Page(items=items, next_cursor=cursor, limit=limit))
 
 

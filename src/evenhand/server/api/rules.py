@@ -11,9 +11,9 @@ from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.api.datasets import ProjectQuery
 from evenhand.server.call import Call
 from evenhand.server.fields import ABSENT, Name, object_text, trimmed
+from evenhand.server.measuring import JUDGE, check_scorer
 from evenhand.server.paging import page_of
 from evenhand.server.routes import Route
-from evenhand.server.scoring_jobs import check_scorer
 from evenhand.store import scoring_rules as store
 from evenhand.store.connection import Connection
 
@@ -41,7 +41,10 @@ class RuleCreate(Struct, frozen=True, kw_only=True):
 async def create(call: Call, body: RuleCreate) -> Answer:
     name = trimmed(body.name, "name")
     config = object_text(body.config, "config") or "{}"
-    check_scorer(call.service.jobs.models, body.scorer_name, msgspec.json.decode(config))
+    parameters = msgspec.json.decode(config)
+    check_scorer(body.scorer_name, parameters)
+    if body.scorer_name == JUDGE:
+        call.service.jobs.check_judge(parameters)
 
     def work(connection: Connection) -> Rule:
         call.open_project(connection, body.project_id)

@@ -21,9 +21,11 @@ from evenhand.server.measuring import (
 )
 from evenhand.server.paging import Paging, page_of
 from evenhand.server.routes import Route
+from evenhand.server.scoring_jobs import JobRunner, judge_jobs
 from evenhand.store import runs as store
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import expected_outputs
+from evenhand.store.jobs import add_jobs
 from evenhand.store.runs import NewRun, RunFilter
 from evenhand.store.scores import Measurement
 from evenhand.store.targets import Material, Target
@@ -69,25 +71,33 @@ class RunQuery(Paging, frozen=True, kw_only=True):
 
 async def create(call: Call, body: RunBatch) -> Answer:
     experiment_id = call.params["experiment_id"]
-    read = [_read_run(index, given) for index, given in enumerate(body.runs)]
-    runs = await _with_rules(call, read)
+    read = [_read_run(call.service.jobs, index, given) for index, given in enumerate(body.runs)]
+    judged = [[score for score in wanted if score.scorer_name == JUDGE] for _, wanted in read]
+    runs = await _with_rules(
+        call, [(run, [score for score in wanted if score.scorer_name != JUDGE]) for run, wanted in read]
+    )
 
     def work(connection: Connection) -> RunsAccepted:
-        accepted, _ = store.add_runs(connection, experiment_id, runs, scope=call.scope)
+        accepted, targets = store.add_runs(connection, experiment_id, runs, scope=call.scope)
+        add_jobs(connection, judge_jobs(zip(targets, judged, strict=True)))
         return accepted
 
-    return await call.write(work)
+    answer = await call.write(work)
+    if any(judged):
+        call.service.jobs.wake()
+    return answer
 
 
-def _read_run(index: int, given: RunCreate) -> tuple[NewRun, list[Wanted]]:
+def _read_run(jobs: JobRunner, index: int, given: RunCreate) -> tuple[NewRun, list[Wanted]]:
     try:
         output = json_text(given.output, "output")
         if output is None:
             raise Refusal("INVALID_REQUEST", "'output' is required and cannot be null.", {"field": "output"})
         scores = [read_score(score) for score in given.scores or ()]
         wanted = [score for score in scores if isinstance(score, Wanted)]
-        if any(score.scorer_name == JUDGE for score in wanted):
-            raise Refusal("INVALID_SCORER_CONFIG", "No judge model is configured on this server.")
+        for score in wanted:
+            if score.scorer_name == JUDGE:
+                jobs.check_judge(score.config)
     except Refusal as error:
         raise Refusal(error.code, f"runs[{index}]: {error}", {**error.details, "index": index}) from None
     run = NewRun(

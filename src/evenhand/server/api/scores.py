@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.scores import BatchReport, NotScored, Score, SkippedScore, TargetType
 from evenhand.server.answers import Answer, Page, json_answer
+from evenhand.server.api.jobs import JobAccepted, WaitQuery, submit_judge
 from evenhand.server.call import Call
 from evenhand.server.measuring import (
     JUDGE,
@@ -48,11 +49,18 @@ class ScoreQuery(Paging, frozen=True, kw_only=True):
     """Only this scorer's."""
 
 
-async def create(call: Call, body: ScoreCreate) -> Answer:
+async def create(call: Call, body: ScoreCreate, query: WaitQuery) -> Answer:
     read = read_score(body)
     if isinstance(read, Wanted):
         if read.scorer_name == JUDGE:
-            raise Refusal("INVALID_SCORER_CONFIG", "No judge model is configured on this server.")
+            call.service.jobs.check_judge(read.config)
+            return await submit_judge(
+                call,
+                target_type=body.target_type,
+                target_id=body.target_id,
+                config_text=read.config_text or "{}",
+                wait=query.wait,
+            )
         (found,) = await work_out(call, [(body, read)])
         if isinstance(found, Unmeasured):
             return json_answer(NotScored(score=None, reason=found.reason))
@@ -163,7 +171,8 @@ ROUTES = (
         request=ScoreCreate,
         response=Score,
         status=201,
-        other_answers={200: NotScored},
+        query=WaitQuery,
+        other_answers={200: NotScored, 202: JobAccepted},
         errors=("NOT_FOUND", "INVALID_SCORE_VALUE", "INVALID_SCORER_CONFIG"),
         malformed=malformed_score,
         summary="Store a score, or have a built-in scorer work it out",

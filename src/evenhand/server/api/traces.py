@@ -1,25 +1,32 @@
 """Traces: native ingest, reading, listing, deleting."""
 
+import asyncio
 import math
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct, field
 
 from evenhand.core.errors import InputError, Refusal
 from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.traces import Trace, TraceRow
-from evenhand.core.spans import microseconds
+from evenhand.core.spans import SpanRecord, microseconds
 from evenhand.core.timestamps import parse_instant
 from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
 from evenhand.server.fields import Name
+from evenhand.server.measuring import JUDGE, InlineScore, Wanted, measure, read_score
 from evenhand.server.paging import Paging, make_cursor
 from evenhand.server.routes import Route
+from evenhand.server.scoring_jobs import judge_jobs
 from evenhand.server.span_input import MAX_SPANS, SpanInput, checked_records, malformed_batch
 from evenhand.store import traces as store
 from evenhand.store.connection import Connection
+from evenhand.store.jobs import add_jobs
 from evenhand.store.projects import DEFAULT
+from evenhand.store.scores import Measurement, insert_scores
 from evenhand.store.spans import ingest as store_spans
+from evenhand.store.targets import Material, Target
 
 LISTING = "traces"
 PROJECT_HEADER = b"x-project-id"
@@ -100,15 +107,80 @@ async def ingest(call: Call, body: IngestRequest) -> Answer:
             {"field": "spans", "limit": MAX_SPANS},
         )
     records = checked_records(body.spans)
+    scores = await inline_scores(call, body.spans, records)
     project_id = span_project(call, body.project_id)
     answer = Ingested(accepted=len(records), trace_ids=list(dict.fromkeys(span.trace_id for span in records)))
 
+    asked: list[int] = []
+
     def work(connection: Connection) -> Ingested:
         call.open_project(connection, project_id)
-        store_spans(connection, project_id, records, resend=False)
+        result = store_spans(connection, project_id, records, resend=False)
+        targets = [
+            Target(type="span", id=span.id, project_id=project_id, trace_key=result.keys[span.trace_id])
+            for span in records
+        ]
+        insert_scores(connection, [(targets[index], made) for index, made in scores.measured])
+        judged = add_jobs(connection, judge_jobs((targets[index], [score]) for index, score in scores.judged))
+        asked.append(len(judged) + result.job_count)
         return answer
 
-    return await call.write(work)
+    written = await call.write(work)
+    if any(asked):
+        call.service.jobs.wake()
+    return written
+
+
+class InlineScores(NamedTuple):
+    """The inline scores of a batch, by the index of their span."""
+
+    measured: list[tuple[int, Measurement]]
+    judged: list[tuple[int, Wanted]]
+
+
+async def inline_scores(
+    call: Call, spans: Sequence[SpanInput], records: Sequence[SpanRecord]
+) -> InlineScores:
+    """What the scores of the spans come to; a rule that has nothing to compare with is left out."""
+    measured: list[tuple[int, Measurement]] = []
+    judged: list[tuple[int, Wanted]] = []
+    rules: list[tuple[int, Wanted]] = []
+    for index, span in enumerate(spans):
+        for given in span.scores or ():
+            read = _read_score(call, index, span.id, given)
+            if isinstance(read, Measurement):
+                measured.append((index, read))
+            else:
+                (judged if read.scorer_name == JUDGE else rules).append((index, read))
+    if rules:
+        measured += await asyncio.to_thread(_run_rules, rules, records)
+    measured.sort(key=lambda pair: pair[0])
+    return InlineScores(measured, judged)
+
+
+def _read_score(call: Call, index: int, span_id: str, given: InlineScore) -> Measurement | Wanted:
+    try:
+        read = read_score(given)
+        if isinstance(read, Wanted) and read.scorer_name == JUDGE:
+            call.service.jobs.check_judge(read.config)
+    except Refusal as error:
+        place = {"index": index, "id": span_id}
+        raise Refusal(error.code, f"span '{span_id}': {error}", {**error.details, **place}) from None
+    return read
+
+
+def _run_rules(
+    rules: Sequence[tuple[int, Wanted]], records: Sequence[SpanRecord]
+) -> list[tuple[int, Measurement]]:
+    found: list[tuple[int, Measurement]] = []
+    for index, wanted in rules:
+        record = records[index]
+        target = Target(type="span", id=record.id, project_id="")
+        material = Material(target=target, output=record.output, input=record.input, expected_output=None)
+        made = measure(wanted, material)
+        if isinstance(made, Measurement):
+            found.append((index, made))
+    return found
 
 
 async def get(call: Call, query: OneTraceQuery) -> Answer:

@@ -1,5 +1,6 @@
 -- Traces and their spans. `trace_key` is made by the server when a trace's first span arrives: it sorts by time,
 -- holds `created_at` in its first 48 bits, and keeps the spans of one trace together whatever its own id looks like.
+-- `queue_key` is the same for the moment it was put into the review queue; null when it is not there.
 -- `facets` and `models` are lines of JSON text for the filters of the list; the root's facts are copied here so that
 -- a list never reads a span.
 CREATE TABLE traces (
@@ -16,13 +17,13 @@ CREATE TABLE traces (
     span_count BIGINT NOT NULL,
     error_count BIGINT NOT NULL,
     tokens BIGINT NOT NULL,
-    queued_at TEXT,
+    queue_key TEXT,
     annotation_count BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX traces_by_id ON traces (id, project_id);
 CREATE INDEX traces_by_age ON traces (project_id, trace_key);
 CREATE INDEX traces_with_errors ON traces (project_id, trace_key) WHERE error_count > 0;
-CREATE INDEX traces_in_queue ON traces (project_id, queued_at, trace_key, annotation_count) WHERE queued_at IS NOT NULL;
+CREATE INDEX traces_in_queue ON traces (project_id, queue_key, annotation_count) WHERE queue_key IS NOT NULL;
 CREATE TABLE spans (
     trace_key TEXT NOT NULL,
     project_id TEXT NOT NULL,

@@ -26,6 +26,8 @@ COMMANDS: dict[str, Entry] = {
     "eval": Entry("evenhand.cli.eval", "run benchmarks against a model"),
     "validate": Entry("evenhand.cli.validate", "check a benchmark without calling a model"),
     "serve": Entry("evenhand.cli.serve", "run the scoring service"),
+    "token": Entry("evenhand.cli.tokens", "who may use the scoring service"),
+    "db": Entry("evenhand.cli.db", "the scoring service's database: migrate, back up, check"),
     "ab": Entry("evenhand.cli.ab", "compare two arms run by run, and decide"),
     "mock-model": Entry("evenhand.cli.mock_model", "serve scripted answers as a chat endpoint"),
 }

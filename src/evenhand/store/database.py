@@ -2,9 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
@@ -134,6 +134,23 @@ class Database:
                     connection.close()
             self._opened.clear()
         self.dialect.close()
+
+
+@contextmanager
+def reading(url: str, *, time_limit: float = 86_400.0) -> Iterator[Connection]:
+    """One consistent snapshot of a database that may be in use; nothing is migrated and nothing can be changed."""
+    dialect = pick_dialect(url, time_limit=time_limit)
+    try:
+        connection = dialect.open_reader()
+        try:
+            connection.begin()
+            yield connection
+        except Exception as error:
+            raise dialect.translate_error(error) from error
+        finally:
+            connection.close()
+    finally:
+        dialect.close()
 
 
 def open_database(url: str, *, capacity: int = 10_000, time_limit: float = 5.0) -> Database:

@@ -1,0 +1,63 @@
+"""`evenhand token` and `evenhand db`, on both databases."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+from tests.service import running_service
+
+from evenhand.cli.app import command
+from evenhand.store.database import open_database
+
+
+def evenhand(*arguments: str) -> Result:
+    return CliRunner().invoke(command, arguments)
+
+
+def test_tokens_are_made_listed_and_revoked(database_url: str) -> None:
+    made = evenhand("token", "create", "--project", "p", "--database", database_url, "--format", "json")
+    assert made.exit_code == 0, made.output
+    token = json.loads(made.output)
+    assert (token["role"], token["project_id"]) == ("write", "p")
+    with running_service(database_url) as service:
+        assert service.get("/v1/datasets", project_id="p", token=token["token"]).status == 200
+    assert "Revoked" in evenhand("token", "revoke", token["id"], "--database", database_url).output
+    listed = evenhand("token", "list", "--database", database_url)
+    assert f"{token['id']}  write  p  revoked" in listed.output
+    assert token["token"] not in listed.output
+    with running_service(database_url) as service:
+        assert service.get("/v1/datasets", project_id="p", token=token["token"]).status == 401
+
+
+def test_a_token_for_all_projects_is_an_administrators(database_url: str) -> None:
+    refused = evenhand("token", "create", "--role", "read", "--database", database_url)
+    assert "needs the role 'admin'" in str(refused.exception)
+
+
+def test_migrate_says_what_it_did(database_url: str) -> None:
+    first = evenhand("db", "migrate", "--database", database_url)
+    assert "Applied 0001_projects.sql" in first.output
+    again = evenhand("db", "migrate", "--database", database_url)
+    assert again.output == "The schema is up to date.\n"
+
+
+def test_a_backup_of_a_running_server_opens_as_a_database(tmp_path: Path) -> None:
+    url, copy = f"sqlite:///{tmp_path / 'live.db'}", tmp_path / "copy.db"
+    with running_service(url) as service:
+        made = service.post("/v1/datasets", {"project_id": "p", "name": "d"}).body
+        assert evenhand("db", "backup", str(copy), "--database", url).exit_code == 0
+    with closing(sqlite3.connect(copy)) as opened:
+        rows = opened.execute("SELECT id FROM datasets").fetchall()
+    assert rows == [(made["id"],)]
+    open_database(str(copy)).close()
+    again = evenhand("db", "backup", str(copy), "--database", url)
+    assert "exists already" in str(again.exception)
+
+
+def test_a_second_server_on_one_sqlite_file_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'live.db'}"
+    with running_service(url):
+        refused = evenhand("token", "create", "--database", url)
+        assert "in use by another server" in str(refused.exception)

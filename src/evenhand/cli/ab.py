@@ -4,13 +4,11 @@ from pathlib import Path
 
 import click
 
-from evenhand.ab import AbReport, analyze, load_records
+from evenhand.ab import analyze, load_records
+from evenhand.cli.ab_files import exit_status, write_report
+from evenhand.cli.ab_run import run_command
 from evenhand.cli.ab_text import print_report
 from evenhand.cli.output import format_option, print_json
-from evenhand.core.errors import InputError
-from evenhand.results.writing import write_text
-
-STRICT_STATUS = {"treatment": 0, "control": 1, "mixed": 2, "insufficient": 2}
 
 ANALYZE_EXAMPLES = """
 \b
@@ -89,21 +87,4 @@ def analyze_command(
     return exit_status(report, strict=strict)
 
 
-def write_report(report: AbReport, *, json_file: Path, md_file: Path, html_file: Path | None) -> list[Path]:
-    """Write the report's files, each whole or not at all; returns which."""
-    texts = {json_file: report.to_json(), md_file: report.to_markdown()}
-    if html_file is not None:
-        texts[html_file] = report.to_html()
-    for path, text in texts.items():
-        try:
-            write_text(path, text)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror or error}", path=path) from None
-    return list(texts)
-
-
-def exit_status(report: AbReport, *, strict: bool) -> int:
-    """0, or 2 when there is nothing to decide on; under `strict` the decision itself."""
-    if strict:
-        return STRICT_STATUS[report.verdict]
-    return 2 if report.verdict == "insufficient" else 0
+command.add_command(run_command)

@@ -67,13 +67,15 @@ def test_flawless_repeats_are_not_certain() -> None:
 
 
 def test_pass_at_k_over_problems_is_the_mean_of_the_unbiased_estimates() -> None:
-    counts = [(5, 0), (8, 3), (5, 5), (10, 4), (5, 1)]
+    counts = [(5, 0), (8, 4), (5, 5), (10, 4), (5, 1), (9, 6), (5, 3)]
     for interval, estimate in ((pass_at_k_interval, pass_at_k), (pass_hat_k_interval, pass_hat_k)):
         values = [estimate(n, c, 2) for n, c in counts]
-        expected = scipy.stats.ttest_1samp(values, 0).confidence_interval()
-        result = interval(counts, 2)
-        assert result.value == pytest.approx(np.mean(values))
-        assert (result.ci_lower, result.ci_upper) == pytest.approx((expected.low, expected.high))
+        assert interval(counts, 2) == mean_interval(values)
+        assert interval(counts, 2).value == pytest.approx(np.mean(values))
+    values = [c / n for n, c in counts]
+    expected = scipy.stats.ttest_1samp(values, 0).confidence_interval()
+    result = pass_at_k_interval(counts, 1)
+    assert (result.ci_lower, result.ci_upper) == pytest.approx((expected.low, expected.high))
 
 
 def test_one_problem_has_its_own_interval() -> None:

@@ -53,19 +53,29 @@ def clustered_error(totals: GroupTotals) -> ClusteredError:
     return ClusteredError(standard_error=variance**0.5, df=_satterthwaite(sizes, leverage))
 
 
-def design_effect(totals: GroupTotals, variance_if_independent: float) -> float:
-    """How many times larger the clustered variance of the mean is than that of independent values.
+def design_effect(totals: GroupTotals, *, at_least: float) -> float:
+    """How many values carry the information of one independent pass or failure, for values from 0 to 1.
 
-    Kept between 1 and the mean group size, and drawn towards the latter (every group a single observation)
-    by half a group: with failures in few groups the estimate itself is too uncertain to be trusted.
+    The clustered variance of the mean over p(1 − p)/n, at most the mean group size that a random value sees.
+    An estimate from few failures is itself uncertain, so it is drawn towards that most cautious value by one
+    group; the failures are counted as (Σf)²/Σf² over the groups' shortfalls f, which is the number of failed
+    groups when each fails whole, and likewise the successes.
     """
-    largest = float((totals.sizes**2).sum() / totals.sizes.sum())
-    if variance_if_independent <= 0.0:
-        return largest
-    ratio = clustered_error(totals).standard_error ** 2 / variance_if_independent
-    ratio = min(max(ratio, 1.0), largest)
-    varied = min(int((totals.sums != 0.0).sum()), int((totals.sums != totals.sizes).sum()))
-    return float((varied * ratio + 0.5 * largest) / (varied + 0.5))
+    n = float(totals.sizes.sum())
+    most = float((totals.sizes**2).sum()) / n
+    spread = totals.mean * (1.0 - totals.mean) / n
+    if spread <= 0.0:
+        return most
+    ratio = clustered_error(totals).standard_error ** 2 / spread
+    ratio = min(max(ratio, at_least), most)
+    ones = np.ones(totals.sums.size)
+    seen = min(participants(totals.sums, ones), participants(totals.sizes - totals.sums, ones))
+    return (seen * ratio + most) / (seen + 1.0)
+
+
+def participants(parts: FloatArray, counts: FloatArray) -> float:
+    """(Σf)²/Σf²: how many parts share the sum, when `counts` says how often each part occurs."""
+    return float((counts * parts).sum() ** 2 / (counts * parts**2).sum())
 
 
 def relative_skewness(totals: GroupTotals) -> float:

@@ -31,7 +31,7 @@ FEW_FAILURES = 4
 """Up to this many failures (or successes) the default is Clopper–Pearson: Wilson covers too seldom there."""
 
 NEARLY_SYMMETRIC = 0.2
-"""Grouped zeros and ones get Student's t while the skewness of the group sums over √groups is at most this."""
+"""Student's t serves while the skewness of the values (or of the group sums) over √n is at most this."""
 
 
 def proportion_interval(
@@ -94,9 +94,10 @@ def mean_interval(
     """The mean of `scores` with the interval that suits them.
 
     `auto`: zeros and ones without groups get `proportion_interval`; other values Student's t,
-    x̄ ± t(n−1)·s/√n. With groups, Student's t with the clustered standard error and its degrees of freedom
-    (see `clusters`), except for zeros and ones whose failures (or successes) sit in few groups: these get the
-    proportion's interval for the effective number of independent trials, n over the design effect.
+    x̄ ± t(n−1)·s/√n; with groups, Student's t with the clustered standard error and its degrees of freedom
+    (see `clusters`). These symmetric intervals fail where the mean hangs on few values or few groups: when
+    all scores lie from 0 to 1 and the skewness of the values (or group sums) over √n exceeds 0.2, the
+    interval is that of a proportion for the effective number of independent trials, n over the design effect.
     `percentile` and `bca` are the bootstrap of `bootstrap_ci`.
     """
     values = np.sort(checked_values(scores, name="scores")) if groups is None else None
@@ -112,7 +113,16 @@ def mean_interval(
         return proportion_interval(int(values.sum()), values.size, confidence_level=level, method=kind)
     if kind not in ("auto", "t", "normal"):
         raise ValueError(f"method: {kind!r} is for scores of 0 and 1 only")
+    if kind == "auto" and values.size > 1:
+        singles = GroupTotals(sums=values, sizes=np.ones(values.size))
+        if _is_lopsided(values, singles):
+            return _effective_proportion(singles, level, at_least=0.0, grouped=False)
     return _independent(values, level, "t" if kind == "auto" else kind)
+
+
+def _is_lopsided(values: FloatArray, totals: GroupTotals) -> bool:
+    within = float(values.min()) >= 0.0 and float(values.max()) <= 1.0
+    return within and relative_skewness(totals) > NEARLY_SYMMETRIC
 
 
 def _independent(values: FloatArray, level: float, kind: str) -> Interval:
@@ -137,8 +147,9 @@ def _clustered(values: FloatArray, codes: IntArray, level: float, kind: str) -> 
     if kind not in ("auto", "t", "normal"):
         raise ValueError(f"method: {kind!r} takes no groups")
     totals = group_totals(values, codes)
-    if kind == "auto" and is_binary(values) and relative_skewness(totals) > NEARLY_SYMMETRIC:
-        return _effective_proportion(totals, level)
+    if kind == "auto" and _is_lopsided(values, totals):
+        at_least = 1.0 if is_binary(values) else 0.0
+        return _effective_proportion(totals, level, at_least=at_least, grouped=True)
     error = clustered_error(totals)
     tail = (1.0 + level) / 2.0
     factor = normal_quantile(tail) if kind == "normal" else t_quantile(tail, error.df)
@@ -155,23 +166,23 @@ def _clustered(values: FloatArray, codes: IntArray, level: float, kind: str) -> 
     )
 
 
-def _effective_proportion(totals: GroupTotals, level: float) -> Interval:
-    # As many independent trials as carry the same information: n over the design effect (Kish 1965; Korn and
-    # Graubard 1998, Survey Methodology 24:193). Symmetric intervals fail here: failures in few groups.
+def _effective_proportion(totals: GroupTotals, level: float, *, at_least: float, grouped: bool) -> Interval:
+    # As many independent passes and failures as carry the same information: n over the design effect (Kish
+    # 1965, Survey Sampling; Korn and Graubard 1998, Survey Methodology 24:193). A symmetric interval fails
+    # here, because what matters are few failures, in few groups.
     n = float(totals.sizes.sum())
-    p = totals.mean
-    trials = n / design_effect(totals, p * (1.0 - p) / n)
-    successes = trials * p
-    few = min(successes, trials - successes) <= FEW_FAILURES
+    p = min(1.0, max(0.0, totals.mean))
+    trials = n / design_effect(totals, at_least=at_least)
+    few = trials * min(p, 1.0 - p) <= FEW_FAILURES
     kind = "clopper_pearson" if few else "wilson"
-    lower, upper = proportion_ends(successes, trials, level, kind)
+    lower, upper = proportion_ends(p * trials, trials, level, kind)
     return Interval(
         value=p,
         ci_lower=lower,
         ci_upper=upper,
         confidence_level=level,
-        method=f"clustered_{kind}",
+        method=f"clustered_{kind}" if grouped else f"effective_{kind}",
         n=int(n),
-        n_groups=totals.sums.size,
+        n_groups=totals.sums.size if grouped else None,
         standard_error=clustered_error(totals).standard_error,
     )

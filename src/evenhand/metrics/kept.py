@@ -3,6 +3,9 @@
 Groups (the scores of one problem) of the same size and the same number of passes are one entry: their count, the sum
 of their totals and the sum of the squares of these. There are as many entries as there are different sizes and passes,
 however many groups there are.
+
+One difference is left: these sums do not tell whether scores other than 0 and 1 are lopsided, so those get
+Student's t where `mean_interval` would take the interval of a proportion.
 """
 
 from collections.abc import Sequence
@@ -11,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from evenhand.metrics.clusters import weighted_satterthwaite
+from evenhand.metrics.clusters import participants, weighted_satterthwaite
 from evenhand.metrics.intervals import FEW_FAILURES, NEARLY_SYMMETRIC, proportion_ends, proportion_interval
 from evenhand.metrics.quantiles import t_quantile
 from evenhand.metrics.types import FloatArray, Interval
@@ -103,8 +106,8 @@ def _effective_proportion(
     effect = largest
     if independent > 0.0:
         ratio = min(max(error**2 / independent, 1.0), largest)
-        varied = min(float(counts[passes != 0.0].sum()), float(counts[passes != sizes].sum()))
-        effect = (varied * ratio + 0.5 * largest) / (varied + 0.5)
+        seen = min(participants(passes, counts), participants(sizes - passes, counts))
+        effect = (seen * ratio + largest) / (seen + 1.0)
     trials = n / effect
     few = min(trials * p, trials - trials * p) <= FEW_FAILURES
     kind = "clopper_pearson" if few else "wilson"

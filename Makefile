@@ -19,7 +19,7 @@ $(READY): requirements/dev.txt requirements/weights.txt pyproject.toml scripts/m
 	@touch $@
 
 run: system-run $(READY) ## score the shipped example and print the report
-	@$(BIN)/evenhand score examples/capitals.jsonl --scorer exact_match --scorer fuzzy_match
+	@$(BIN)/evenhand score examples/capitals.jsonl --scorer exact_match --scorer fuzzy_match -o out
 
 test: system-test $(READY) ## run every test but the slow ones
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)

@@ -20,6 +20,7 @@ class Entry(NamedTuple):
 
 # Each module defines `command`, a click command or group.
 COMMANDS: dict[str, Entry] = {
+    "score": Entry("evenhand.cli.score", "score outputs you already have"),
     "compare": Entry("evenhand.cli.compare", "is the change real? compare runs, problem by problem"),
     "gate": Entry("evenhand.cli.gate", "may it ship? judge a candidate by a release policy"),
     "plan": Entry("evenhand.cli.plan", "how many problems and repeats would show the effect"),
@@ -49,8 +50,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            if COMMANDS:
-                formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
 @click.group(

@@ -2,8 +2,9 @@
 
 import re
 
-# C0 except tab and newline, DEL, C1, and the bidirectional overrides that reorder what a person reads.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# C0 except tab and newline, DEL, C1, the bidirectional overrides that reorder what a person reads, and lone
+# surrogates, which no terminal's encoding has.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ESCAPE_SEQUENCE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-_])")
 
 

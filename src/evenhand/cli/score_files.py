@@ -1,0 +1,175 @@
+"""What `evenhand score` reads and writes: samples from rows, outcomes as lines."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from evenhand.core.errors import InputError
+from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
+from evenhand.datasets import Row
+from evenhand.scoring.normal import text_of
+from evenhand.scoring.types import ScorerInput
+
+RESPONSE_FIELDS = ("response", "model_response", "output")
+"""Where the response is looked for unless `--response-field` says."""
+TARGET_FIELDS = ("target", "expected_answer", "expected_output")
+"""Likewise the target."""
+ID_FIELDS = ("id", "problem_idx", "repeat")
+"""Fields of a row that its line of scores repeats."""
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class Fields(Struct, frozen=True, kw_only=True):
+    """Which field of a row is what; None means: the first of the usual names."""
+
+    response: str | None = None
+    target: str | None = None
+    metadata: str = "metadata"
+    category: str = "category"
+    group: str | None = None
+
+    def sample(self, row: Row, path: Path) -> ScorerInput:
+        """The sample of a row; `InputError` when the response is missing."""
+        values = row.values
+        response_field = self._find(values, self.response, RESPONSE_FIELDS)
+        if response_field is None:
+            wanted = self.response or " or ".join(RESPONSE_FIELDS)
+            has = ", ".join(map(str, values))[:200] or "none"
+            raise InputError(
+                f"there is no field {wanted}; the row has: {has}. Say which one with --response-field",
+                path=path,
+                line=row.line,
+            )
+        target_field = self._find(values, self.target, TARGET_FIELDS)
+        if target_field is None and self.target is not None:
+            raise InputError("the field is missing", path=path, line=row.line, field=self.target)
+        used = (response_field, target_field, self.metadata)
+        metadata = {key: value for key, value in values.items() if key not in used}
+        own = values.get(self.metadata)
+        if isinstance(own, Mapping):
+            metadata.update(own)
+        return ScorerInput(
+            response=_response(values[response_field]),
+            target=None if target_field is None else values[target_field],
+            metadata=metadata,
+        )
+
+    def group_of(self, row: Row, path: Path) -> Any:
+        """What makes a row belong together with others; None without `--group-field`."""
+        if self.group is None:
+            return None
+        if self.group not in row.values:
+            raise InputError("the field is missing", path=path, line=row.line, field=self.group)
+        return str(row.values[self.group])
+
+    @staticmethod
+    def _find(values: Mapping[str, Any], given: str | None, usual: tuple[str, ...]) -> str | None:
+        names = (given,) if given is not None else usual
+        return next((name for name in names if name in values), None)
+
+
+def _response(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return text_of(value)
+    except (ValueError, TypeError):  # Parquet holds more types than JSON
+        return str(value)
+
+
+def category_of(sample: ScorerInput, field: str) -> str | None:
+    """The category under which a sample is counted, if it has one."""
+    found = sample.metadata.get(field)
+    return None if found is None or found == "" else str(found)
+
+
+class ScoresFile:
+    """`scores.jsonl`: written beside its name and put in its place only when all went well."""
+
+    def __init__(self, path: Path, source: Path) -> None:
+        self.path = path
+        _check_place(path, source)
+        self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> "ScoresFile":
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._part.open("wb", buffering=1 << 20)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", path=self.path) from None
+        return self
+
+    def write(self, row: Row, category: str | None, outcomes: Mapping[str, Outcome]) -> None:
+        """One line."""
+        assert self._file is not None
+        line: dict[str, Any] = {"line": row.line}
+        line.update({name: row.values[name] for name in ID_FIELDS if name in row.values})
+        if category is not None:
+            line["category"] = category
+        line["scores"] = {name: _plain(outcome) for name, outcome in outcomes.items()}
+        self._file.write(_encode(line))
+        self._file.write(b"\n")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        assert self._file is not None
+        self._file.close()
+        if kind is None:
+            self._part.replace(self.path)
+        else:
+            self._part.unlink(missing_ok=True)
+
+
+def _plain(outcome: Outcome) -> Any:
+    """The outcome if it can be written, else with what cannot as text: lone surrogates and strange objects."""
+    try:
+        _encode(outcome)
+    except (ValueError, TypeError, RecursionError):
+        match outcome:
+            case Scored():
+                return Scored(
+                    value=outcome.value, extracted=_writable(outcome.extracted), details=_details(outcome)
+                )
+            case Unscored():
+                return Unscored(
+                    reason=outcome.reason, message=_clean(outcome.message), details=_details(outcome)
+                )
+            case Failed():
+                return Failed(error=outcome.error, message=_clean(outcome.message), details=_details(outcome))
+    return outcome
+
+
+def _details(outcome: Outcome) -> dict[str, Any]:
+    return {_clean(str(key)): _writable(value) for key, value in outcome.details.items()}
+
+
+def _writable(value: Any) -> Any:
+    try:
+        _encode(value)
+    except (ValueError, TypeError, RecursionError):
+        return _clean(str(value)[:10_000])
+    return value
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _check_place(path: Path, source: Path) -> None:
+    if path.is_dir():
+        raise InputError("this is a folder; the scores need a file's name", path=path)
+    if not path.exists():
+        return
+    if source.exists() and path.samefile(source):
+        raise InputError(
+            "the scores would replace the file they are made from; choose another with -o", path=path
+        )
+    with path.open("rb") as file:
+        start = file.read(200)
+    if start and not start.startswith(b'{"line":'):
+        raise InputError("the file is there and holds no scores; choose another with -o", path=path)

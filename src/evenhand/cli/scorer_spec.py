@@ -1,0 +1,86 @@
+"""`NAME[:option=value[,option=value]]` on the command line, and `FILE.py:FUNCTION` for scorers of one's own."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+from evenhand.core.errors import InputError, OptionError, UserError
+from evenhand.scoring.definition import Scorer
+from evenhand.scoring.registry import get_scorer
+from evenhand.scoring.types import ScorerInput
+
+MAX_FILE = 1_000_000
+"""How large a file given as `option=@file` may be."""
+
+
+def parse_scorer(text: str) -> Scorer:
+    """The configured scorer; `OptionError` with a sentence for everything that is wrong with it."""
+    name, _, rest = text.partition(":")
+    if name.endswith(".py"):
+        function, _, rest = rest.partition(":")
+        found = _from_file(Path(name), function)
+    else:
+        found = get_scorer(name)
+    configured = found.configure_from_text(_options(found, rest)) if rest else found
+    if configured.missing:
+        needed = ", ".join(f"{option}=..." for option in configured.missing)
+        raise OptionError(f"scorer '{found.name}' needs an option: --scorer {name}:{needed}")
+    _try_out(configured)
+    return configured
+
+
+def _options(scorer: Scorer, text: str) -> dict[str, str]:
+    # A comma ends a value only where the next option begins, so that patterns and JSON can have commas.
+    known = "|".join(map(re.escape, scorer.options)) or r"\w+"
+    values: dict[str, str] = {}
+    for part in re.split(rf",(?=(?:{known})=)", text):
+        option, equals, value = part.partition("=")
+        if not equals:
+            raise OptionError(f"scorer '{scorer.name}': expected option=value, found '{part}'")
+        if option in values:
+            raise OptionError(f"scorer '{scorer.name}': option '{option}' is given twice")
+        values[option] = _read(Path(value[1:])) if value.startswith("@") else value
+    return values
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise InputError(f"the file is larger than {MAX_FILE:,} bytes", path=path)
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(error.strerror or str(error), path=path) from None
+    except UnicodeDecodeError:
+        raise InputError("the file is not UTF-8 text", path=path) from None
+
+
+def _try_out(scorer: Scorer) -> None:
+    """Find a bad pattern or schema now, not once per sample."""
+    if scorer.settings and not scorer.is_async:
+        try:
+            scorer(ScorerInput(response="", target=""))
+        except UserError as error:
+            raise OptionError(str(error)) from None
+        except Exception:  # noqa: S110  whatever else an empty sample does is not about the options
+            pass
+
+
+def _from_file(path: Path, function: str) -> Scorer:
+    if not function:
+        raise OptionError(f"say which scorer of the file: --scorer {path}:NAME")
+    if not path.is_file():
+        raise InputError("no such file", path=path)
+    spec = importlib.util.spec_from_file_location(f"evenhand_user_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"cannot be loaded: {type(error).__name__}: {error}", path=path) from error
+    found = getattr(module, function, None)
+    if not isinstance(found, Scorer):
+        raise OptionError(f"'{function}' in {path} is no scorer; decorate a function with @scorer")
+    return found

@@ -44,8 +44,8 @@ def lines(path: Path) -> list[Any]:
 
 
 def test_the_shipped_example(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "evenhand", "score", CAPITALS]
-    options = ["--scorer", "exact_match", "--scorer", "fuzzy_match", "-o", tmp_path]
+    command = [sys.executable, "-m", "evenhand", "score", str(CAPITALS)]
+    options = ["--scorer", "exact_match", "--scorer", "fuzzy_match", "-o", str(tmp_path)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     # 13 of 23 right; Wilson's interval for 13/23 is (0.3681, 0.7437).

@@ -19,6 +19,10 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     sandbox: str = "auto"
     """`EVENHAND_SANDBOX`: which back end runs model-written code."""
+    sandbox_image: str = "python:3.12-slim"
+    """`EVENHAND_SANDBOX_IMAGE`: the image with `python3` in which the docker back end runs programs."""
+    docker_socket: str = "/var/run/docker.sock"
+    """`DOCKER_HOST` when it names a local socket (`unix://...`): where the engine listens."""
     api_key: Secret | None = None
     """`EVENHAND_API_KEY`, else `OPENAI_API_KEY`: the key of the model under test."""
     judge_api_key: Secret | None = None
@@ -63,6 +67,8 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         demo=env.get("EVENHAND_DEMO", "").strip().lower() in ("1", "true", "yes"),
         models_file=Path(env["EVENHAND_CONFIG"]) if env.get("EVENHAND_CONFIG") else None,
         sandbox=sandbox,
+        sandbox_image=env.get("EVENHAND_SANDBOX_IMAGE") or "python:3.12-slim",
+        docker_socket=_docker_socket(env),
         api_key=api_key,
         judge_api_key=_secret(env, "EVENHAND_JUDGE_API_KEY") or api_key,
         data_folder=data_folder,
@@ -74,6 +80,12 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
 def key_named(variable: str, environ: Mapping[str, str] | None = None) -> Secret | None:
     """The key in an environment variable that a configuration file names."""
     return _secret(os.environ if environ is None else environ, variable)
+
+
+def _docker_socket(env: Mapping[str, str]) -> str:
+    host = env.get("DOCKER_HOST", "")
+    # An engine on another machine cannot be used: programs would leave this one.
+    return host.removeprefix("unix://") if host.startswith("unix://") else "/var/run/docker.sock"
 
 
 def _secret(env: Mapping[str, str], name: str) -> Secret | None:

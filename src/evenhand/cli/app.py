@@ -30,6 +30,7 @@ COMMANDS: dict[str, Entry] = {
     "token": Entry("evenhand.cli.tokens", "who may use the scoring service"),
     "db": Entry("evenhand.cli.db", "the scoring service's database: migrate, back up, check"),
     "ab": Entry("evenhand.cli.ab", "compare two arms run by run, and decide"),
+    "doctor": Entry("evenhand.cli.doctor", "show which sandboxes work here, and what to install"),
     "mock-model": Entry("evenhand.cli.mock_model", "serve scripted answers as a chat endpoint"),
 }
 

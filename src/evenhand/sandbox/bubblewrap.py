@@ -16,7 +16,7 @@ from msgspec import Struct
 from evenhand.core.errors import SandboxUnavailable
 from evenhand.sandbox import seccomp
 from evenhand.sandbox.cgroups import Group, Hierarchy, find_hierarchy, sweep
-from evenhand.sandbox.port import MEBIBYTE, Limits
+from evenhand.sandbox.port import MEBIBYTE, SUPERVISOR_TASKS, Limits
 from evenhand.sandbox.worker import boot_text, guest_sources
 
 NOBODY = 65534
@@ -59,6 +59,9 @@ class Bubblewrap:
     def start(self, limits: Limits) -> "BubblewrapWorker":
         """A new sandbox whose inside is starting."""
         return BubblewrapWorker(self, limits)
+
+    def close(self) -> None:
+        """Nothing is shared between sandboxes, so nothing is left."""
 
     def arguments(self, limits: Limits) -> list[str]:
         """The command line, without the descriptors that each start adds."""
@@ -220,7 +223,7 @@ class BubblewrapWorker:
     def rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
         found = {
             "RLIMIT_CPU": (limits.cpu_seconds, limits.cpu_seconds + 1),
-            "RLIMIT_NPROC": (limits.processes + 8, limits.processes + 8),
+            "RLIMIT_NPROC": (limits.processes + SUPERVISOR_TASKS,) * 2,
             "RLIMIT_NOFILE": (limits.open_files, limits.open_files),
             "RLIMIT_FSIZE": (limits.disk_bytes, limits.disk_bytes),
             "RLIMIT_CORE": (0, 0),

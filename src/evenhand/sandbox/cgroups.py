@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from evenhand.sandbox.port import Limits
+from evenhand.sandbox.port import SUPERVISOR_TASKS, Limits
 
 _PERIOD = 100_000
 _numbers = itertools.count(1)
@@ -124,8 +124,7 @@ class Group:
     def _limit(self, limits: Limits) -> None:
         values = {
             "memory": str(limits.memory_bytes),
-            # The supervisor and its threads count as well.
-            "pids": str(limits.processes + 8),
+            "pids": str(limits.processes + SUPERVISOR_TASKS),
             "cpu": str(int(limits.cores * _PERIOD)) + (f" {_PERIOD}" if self.version == 2 else ""),
         }
         for controller, folder in self.folders.items():

@@ -24,6 +24,9 @@ class Backend(Protocol):
     def start(self, limits: Limits) -> Worker:
         """A new sandbox, starting or started."""
 
+    def close(self) -> None:
+        """Remove what sandboxes may have left."""
+
 
 class Pool:
     """The `Sandbox` port over a back end, with sandboxes started ahead.
@@ -151,6 +154,7 @@ class Pool:
             thread.join()
         while self._idle:
             self._idle.popleft().kill()
+        self.backend.close()
 
     def __enter__(self) -> "Pool":
         return self

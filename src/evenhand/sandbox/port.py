@@ -6,6 +6,9 @@ from msgspec import Struct, field
 
 MEBIBYTE = 1024 * 1024
 
+SUPERVISOR_TASKS = 4
+"""Processes and threads of the inside's own, which every limit has to leave room for."""
+
 Ending = Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "lost"]
 """Why a program ended. `lost`: the sandbox went away under it without saying why."""
 

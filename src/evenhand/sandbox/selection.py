@@ -1,12 +1,16 @@
-"""Which back end runs model-written code."""
+"""Which back end runs model-written code: the one asked for, or the strongest that proves itself here."""
 
 import atexit
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
 
 from evenhand.core.errors import OptionError, SandboxUnavailable
 from evenhand.sandbox.bubblewrap import Bubblewrap
+from evenhand.sandbox.conformance import self_check
+from evenhand.sandbox.docker import Docker, DockerOptions
 from evenhand.sandbox.pool import Backend, Pool
 from evenhand.sandbox.port import Sandbox
 
@@ -14,34 +18,100 @@ HOW_TO_INSTALL = (
     "install bubblewrap (apt-get install bubblewrap) or a Docker-compatible engine (apt-get install docker.io); "
     "`evenhand doctor` says what is missing"
 )
-BACKENDS: dict[str, Callable[[], Backend]] = {"bubblewrap": Bubblewrap}
+NAMES = ("bubblewrap", "docker")
 _lock = threading.Lock()
-_open: dict[tuple[int, str], Pool] = {}
+_open: dict[tuple[int, str, DockerOptions], Pool] = {}
 
 
-def open_sandbox(choice: str = "auto", *, parallel: int | None = None) -> Sandbox:
-    """A sandbox of the chosen kind; `SandboxUnavailable` when this machine has none."""
-    if choice != "auto" and choice not in BACKENDS:
-        raise OptionError(f"unknown sandbox '{choice}'; it can be auto, {', '.join(BACKENDS)}")
-    reasons = []
-    for name in BACKENDS if choice == "auto" else [choice]:
+class Candidate(Struct, frozen=True, kw_only=True):
+    """A back end that could be used, or why it cannot."""
+
+    name: str
+    """`bubblewrap` or `docker`."""
+    backend: Backend | None = None
+    """The back end, when it can be set up."""
+    strength: int = 0
+    """How much it holds: higher is stronger."""
+    holds: str = ""
+    """The means by which it holds its limits, for people."""
+    problem: str = ""
+    """Why it cannot be used."""
+
+
+def candidates(docker: DockerOptions) -> Iterator[Candidate]:
+    """What this machine offers, one by one."""
+    makers: dict[str, Callable[[], tuple[Backend, int, str]]] = {
+        "bubblewrap": _bubblewrap,
+        "docker": lambda: _docker(docker),
+    }
+    for name, make in makers.items():
         try:
-            return Pool(BACKENDS[name](), parallel=parallel)
+            backend, strength, holds = make()
+            yield Candidate(name=name, backend=backend, strength=strength, holds=holds)
         except SandboxUnavailable as error:
-            reasons.append(str(error))
-    raise SandboxUnavailable(
-        f"no sandbox can run model-written code here ({'; '.join(reasons)}): {HOW_TO_INSTALL}"
-    )
+            yield Candidate(name=name, problem=str(error))
 
 
-def default_sandbox(choice: str = "auto") -> Sandbox:
+def _bubblewrap() -> tuple[Backend, int, str]:
+    backend = Bubblewrap()
+    groups = backend.hierarchy
+    held = groups.holds if groups is not None else ()
+    calls = "system call filter" if backend.filter is not None else "no system call filter"
+    limits = f"control groups v{groups.version} for {', '.join(held)}" if groups else "rlimits only"
+    strong = "memory" in held and "pids" in held and backend.filter is not None
+    return backend, 3 if strong else 1, f"namespaces, {calls}, {limits}, {backend.python}"
+
+
+def _docker(options: DockerOptions) -> tuple[Backend, int, str]:
+    backend = Docker(options)
+    held = backend.memory and backend.processes
+    strength = 4 if backend.runtime == "runsc" else 2 if held else 0
+    runtime = backend.runtime or "the engine's default runtime"
+    limits = "memory and process limits" if held else "an engine without memory or process limits"
+    return backend, strength, f"containers of {options.image}, {runtime}, {limits}"
+
+
+def open_sandbox(
+    choice: str = "auto", *, docker: DockerOptions | None = None, parallel: int | None = None
+) -> Sandbox:
+    """A sandbox of the chosen kind; `SandboxUnavailable` when this machine has none that proves itself."""
+    if choice != "auto" and choice not in NAMES:
+        raise OptionError(f"unknown sandbox '{choice}'; it can be auto, {', '.join(NAMES)}")
+    found = [c for c in candidates(docker or DockerOptions()) if choice in ("auto", c.name)]
+    problems = [f"{c.name}: {c.problem}" for c in found if c.problem]
+    chosen: Pool | None = None
+    for candidate in sorted(found, key=lambda c: -c.strength):
+        if candidate.backend is None:
+            continue
+        pool = Pool(candidate.backend, parallel=parallel)
+        failed = [] if chosen else [f for f in self_check(pool, quick=True) if not f.ok]
+        if chosen is None and not failed:
+            chosen = pool
+        else:
+            pool.close()
+            problems += [f"{candidate.name} failed its check '{f.check}': {f.measured}" for f in failed]
+    if chosen is None:
+        raise SandboxUnavailable(
+            f"no sandbox can run model-written code here ({'; '.join(problems)}): {HOW_TO_INSTALL}"
+        )
+    return chosen
+
+
+def default_sandbox(choice: str = "auto", docker: DockerOptions | None = None) -> Sandbox:
     """One sandbox of each kind for the whole process, opened at first use and closed when the process ends."""
+    options = docker or DockerOptions()
     with _lock:
         # A forked child has none of the threads of its parent's pool.
-        key = (os.getpid(), choice)
+        key = (os.getpid(), choice, options)
         if key not in _open:
-            pool = open_sandbox(choice)
+            pool = open_sandbox(choice, docker=options)
             assert isinstance(pool, Pool)
             _open[key] = pool
-            atexit.register(pool.close)
+            atexit.register(_close, key)
         return _open[key]
+
+
+def _close(key: tuple[int, str, DockerOptions]) -> None:
+    # A child inherits its parent's exit handlers, but the sandboxes are not its own.
+    if key[0] == os.getpid():
+        _open.pop(key).close()

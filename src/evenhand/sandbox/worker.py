@@ -58,10 +58,12 @@ def boot_text() -> str:
     return (files("evenhand.sandbox.guest") / "boot.py").read_text(encoding="utf-8")
 
 
-def guest_sources(letter: bytes = b"S") -> bytes:
-    """The rest of the inside, as `boot.py` expects it."""
+def guest_sources(letter: bytes = b"S", *, filter_program: bytes | None = None) -> bytes:
+    """The rest of the inside, as `boot.py` expects it; with a filter that it is to put itself under."""
     folder = files("evenhand.sandbox.guest")
     parts = [("evenhand", ""), ("evenhand.sandbox", ""), ("evenhand.sandbox.guest", "")]
+    if filter_program is not None:
+        parts.append(("evenhand.sandbox.guest.filter", f"PROGRAM = {filter_program!r}"))
     parts += [
         (f"evenhand.sandbox.guest.{name}", (folder / f"{name}.py").read_text(encoding="utf-8"))
         for name in _GUEST_MODULES

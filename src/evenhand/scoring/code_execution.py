@@ -16,6 +16,7 @@ from typing import Any
 from evenhand import settings
 from evenhand.core.errors import OptionError, ScoringError
 from evenhand.core.terminal import preview
+from evenhand.sandbox.docker import DockerOptions
 from evenhand.sandbox.port import Limits, Program, Sandbox
 from evenhand.sandbox.selection import default_sandbox
 from evenhand.scoring.definition import scorer
@@ -72,9 +73,10 @@ async def code_sandbox_async(
 async def _grade(sample: ScorerInput, limits: Limits, objects: bool | None) -> dict[str, Any]:
     code = extract_code(sample.response)
     program = build_program(sample, code, limits=limits, objects=objects)
-    sandbox: Sandbox = (
-        sample.sandbox if sample.sandbox is not None else default_sandbox(settings.load().sandbox)
-    )
+    sandbox: Sandbox | None = sample.sandbox
+    if sandbox is None:
+        # Opening one measures it first, which takes a moment.
+        sandbox = await asyncio.to_thread(configured_sandbox)
     execution = await sandbox.run(program)
     verdict = execution.verdict
     extracted = code.rstrip("\n") if code.strip() else None
@@ -97,6 +99,13 @@ async def _grade(sample: ScorerInput, limits: Limits, objects: bool | None) -> d
         "stderr": preview(execution.stderr.decode("utf-8", "replace"), 500),
         "output_truncated": execution.truncated,
     }
+
+
+def configured_sandbox() -> Sandbox:
+    """The sandbox that the environment asks for, shared by the whole process."""
+    chosen = settings.load()
+    docker = DockerOptions(socket=chosen.docker_socket, image=chosen.sandbox_image)
+    return default_sandbox(chosen.sandbox, docker)
 
 
 def build_program(

@@ -73,7 +73,7 @@ class Link(values.Codec):
                 "do": operation,
                 "document": document,
                 "classes": list(self.classes),
-                **self._surroundings(),
+                **({} if operation == "find" else self._surroundings()),
             }
             reply = self._exchange(request)
             if isinstance(output := reply.get("output"), str):
@@ -117,7 +117,7 @@ class Link(values.Codec):
         if sys.stdout is not stdout:
             found["capture"] = True
         if sys.stdin is not stdin:
-            found["stdin"] = sys.stdin.read()
+            found["stdin"] = [self.register(sys.stdin.read), self.register(sys.stdin.readline)]
         if builtins.input is not ask:
             found["input"] = self.register(builtins.input)
         return found
@@ -161,7 +161,8 @@ class Link(values.Codec):
             if kind == "exception":
                 return self._exception_class(node[4])
             self.remotes[number] = Remote(self, number, kind, shown)
-        return self.remotes[number]
+        remote = self.remotes[number]
+        return _awaited(remote) if kind == "coroutine" else remote
 
     def _exception_class(self, lineage: list[list[Any]]) -> type[BaseException]:
         """A class of our own for an exception class of the program, below the same built-in one."""
@@ -193,24 +194,37 @@ class Link(values.Codec):
         return error
 
 
+async def _awaited(remote: Any) -> Any:
+    """A coroutine of the program, as one that this side's event loop accepts."""
+    return await remote
+
+
 class _Names(dict[str, Any]):
     """Python's names and, for any other, the program's."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, test: str) -> None:
         super().__init__(vars(builtins))
         self.link = link
+        # `math.isclose` in a test means the library's, whatever the program calls by that name.
+        self.modules = {
+            node.value.id
+            for node in ast.walk(ast.parse(test))
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in _MODULES
+        }
 
     def __missing__(self, name: str) -> Any:
         found, value = (False, None) if name.startswith("__") else self.link.ask("find", name)
         if found is not True:
             raise KeyError(name)
+        if name in self.modules:
+            return __import__(name)
         if isinstance(value, Remote):
             vars(value)["_named"] = True
             kind = vars(value)["_kind"]
             if kind == "module":
-                if name not in _MODULES:
-                    raise KeyError(name)
-                return __import__(name)
+                raise KeyError(name)
             if kind == "class" and name[:1].isupper() and self.link.may_have_objects:
                 # The test itself speaks of a class: then it is about objects and their methods.
                 self.link.objects = True
@@ -250,17 +264,20 @@ def _compile(source: str, name: str) -> types.CodeType:
 
 def _run(link: Link, trusted: types.CodeType, test: types.CodeType, exam: dict[str, Any]) -> None:
     entry_point: str | None = exam["entry_point"]
-    module = types.ModuleType("test")
-    sys.modules["test"] = module
+    module = types.ModuleType("__main__")
+    # Where `unittest.main` looks.
+    sys.modules["__main__"] = module
     names = module.__dict__
-    names["__builtins__"] = _Names(link)
+    names["__builtins__"] = _Names(link, exam["test"])
     try:
         exec(trusted, names)  # noqa: S102  the benchmark's own text, in the sandbox
     except Exception as error:
         raise Unsupported(f"the prompt's own definitions failed: {type(error).__name__}: {error}") from None
     own = {name: value for name, value in names.items() if not name.startswith("__")}
     link.classes = {
-        name: value for name, value in own.items() if isinstance(value, type) and value.__module__ == "test"
+        name: value
+        for name, value in own.items()
+        if isinstance(value, type) and value.__module__ == "__main__"
     }
     if exam["objects"] is not None:
         link.objects = link.may_have_objects = bool(exam["objects"])

@@ -129,6 +129,8 @@ class _Server(values.Codec):
             kind = "exception" if issubclass(value, BaseException) else "class"
         elif isinstance(value, types.ModuleType):
             kind = "module"
+        elif isinstance(value, types.CoroutineType):
+            kind = "coroutine"
         elif callable(value) and hasattr(value, "__name__"):
             kind = "function"
         else:
@@ -201,6 +203,20 @@ class _Callback:
         return self._server.callback(self.number, "next", (), {})
 
 
+class _Stdin(io.TextIOBase):
+    """The standard input that the test has arranged on its side."""
+
+    def __init__(self, server: _Server, read: int, readline: int) -> None:
+        self._read = _Callback(server, read, "read")
+        self._readline = _Callback(server, readline, "readline")
+
+    def read(self, size: int | None = -1, /) -> str:
+        return str(self._read(-1 if size is None else size))
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # a stream of text
+        return str(self._readline(size))
+
+
 class _Surroundings:
     """Standard streams as the test arranged them on its side, for the time of one call."""
 
@@ -214,7 +230,7 @@ class _Surroundings:
         if self.capture is not None:
             sys.stdout = self.capture
         if "stdin" in self.request:
-            sys.stdin = io.StringIO(self.request["stdin"])
+            sys.stdin = _Stdin(self.server, *self.request["stdin"])
         if "input" in self.request:
             builtins.input = _Callback(self.server, self.request["input"], "input")
 

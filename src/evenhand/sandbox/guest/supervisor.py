@@ -12,6 +12,7 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
 import threading
 import time
@@ -20,7 +21,7 @@ from typing import Any
 from evenhand.sandbox.guest import examiner, program, wire
 
 WORK_FOLDER = "/tmp/work"  # noqa: S108  the sandbox's own tmpfs
-_PR_SET_DUMPABLE = 4
+_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER_MODE = 4, 22, 38, 2
 _JOB_LIMIT = 256 * 1024 * 1024
 _OOM_FILES = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
 
@@ -30,6 +31,7 @@ def main() -> None:
     _dumpable(False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    _filter_calls()
     receive, report = _take_streams()
     wire.write_json(report, {"event": "ready", "pid": os.getpid()})
     job = wire.read_json(receive, _JOB_LIMIT)
@@ -40,6 +42,21 @@ def main() -> None:
 
 def _dumpable(value: bool) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, int(value), 0, 0, 0)
+
+
+def _filter_calls() -> None:
+    """Put this process, and what it starts, under the filter that the host sent along, if it sent one."""
+    sent = sys.modules.get("evenhand.sandbox.guest.filter")
+    if sent is None:
+        return
+    data: bytes = sent.PROGRAM
+    code = ctypes.create_string_buffer(data, len(data))
+    program_ = struct.pack("HxxxxxxP", len(data) // 8, ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+        _PR_SET_SECCOMP, _FILTER_MODE, ctypes.create_string_buffer(program_), 0, 0
+    ):
+        raise OSError(ctypes.get_errno(), "the filter of system calls could not be set")
 
 
 def _take_streams() -> tuple[int, int]:
@@ -136,12 +153,13 @@ class Supervisor:
             _dumpable(True)
             sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115  lives on
             sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115  lives on
-            sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115  lives on
+            sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115  lives on
             sys.argv = [program.FILE_NAME]
             source = self.job["source"]
             self.job = {}
             status = program.run_script(source) if link is None else program.serve(3, source)
             sys.stdout.flush()
+            sys.stderr.flush()
         finally:
             os._exit(status)
 
@@ -181,8 +199,17 @@ class Supervisor:
             if left <= 0:
                 self._time_out()
                 return
-            if select.select([self.receive], [], [], min(left, 0.5))[0] and not os.read(self.receive, 1):
+            if select.select([self.receive], [], [], min(left, 0.25))[0] and not os.read(self.receive, 1):
                 os._exit(0)
+            if self.job["graded"] and self._has_ended():
+                # Whatever it left running does not answer for it.
+                self._kill_all()
+
+    def _has_ended(self) -> bool:
+        try:
+            return os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
 
     def _time_out(self) -> None:
         """Kill the program; the report follows when the main thread notices."""
@@ -203,9 +230,7 @@ class Supervisor:
 
     def _finish(self, pump: threading.Thread, verdict: dict[str, Any] | None, memory: bool) -> None:
         # A program that answered to the end is still waiting for the next call.
-        self.alive = self.status is None and not os.waitid(
-            os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT
-        )
+        self.alive = self.status is None and not self._has_ended()
         self._kill_all()
         self._wait()
         null = os.open("/dev/null", os.O_RDWR)

@@ -1,0 +1,151 @@
+"""Which back end is taken, and what happens when there is none."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.real_parts import need
+
+from evenhand.cli.app import command
+from evenhand.core.errors import OptionError, SandboxUnavailable
+from evenhand.core.outcome import Failed
+from evenhand.sandbox.docker import DockerOptions
+from evenhand.sandbox.pool import Pool
+from evenhand.sandbox.port import Program
+from evenhand.sandbox.selection import open_sandbox
+from evenhand.scoring.apply import score_sample
+from evenhand.scoring.registry import get_scorer
+from evenhand.scoring.types import ScorerInput
+
+ROOT = Path(__file__).resolve().parents[2]
+NOWHERE = DockerOptions(socket="/nonexistent/docker.sock")
+SAMPLE = ScorerInput(
+    response="def add(a, b):\n    return a + b",
+    target="add",
+    metadata={"_test": "assert add(1, 2) == 3", "entry_point": "add"},
+)
+
+
+def test_auto_takes_bubblewrap_where_there_is_no_engine(bubblewrap: Pool) -> None:
+    sandbox = open_sandbox("auto", docker=NOWHERE)
+    try:
+        assert sandbox.name == "bubblewrap"
+    finally:
+        sandbox.close()
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(OptionError, match="podman"):
+        open_sandbox("podman")
+
+
+def test_no_engine_says_how_to_get_one() -> None:
+    with pytest.raises(
+        SandboxUnavailable, match=r"no engine answers at /nonexistent.*apt-get install docker\.io"
+    ):
+        open_sandbox("docker", docker=NOWHERE)
+
+
+def test_no_bubblewrap_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
+        open_sandbox("bubblewrap")
+
+
+def test_a_sample_without_a_sandbox_fails_and_is_never_incorrect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENHAND_SANDBOX", "docker")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    outcome = score_sample(get_scorer("code_sandbox"), SAMPLE)
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "sandbox_unavailable"
+    assert "apt-get install" in outcome.message
+
+
+@pytest.mark.xdist_group("docker")
+def test_an_image_that_is_not_there_is_named(docker_options: DockerOptions) -> None:
+    options = DockerOptions(socket=docker_options.socket, image="evenhand-missing:none")
+    with pytest.raises(SandboxUnavailable, match=r"docker pull evenhand-missing:none"):
+        open_sandbox("docker", docker=options)
+
+
+@pytest.mark.xdist_group("docker")
+def test_docker_is_taken_when_asked_for(docker_options: DockerOptions) -> None:
+    sandbox = open_sandbox("docker", docker=docker_options)
+    try:
+        assert isinstance(sandbox, Pool)
+        assert sandbox.execute(Program(source="print(1)")).backend == "docker"
+    finally:
+        sandbox.close()
+
+
+def test_doctor_reports_what_was_measured(bubblewrap: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    done = CliRunner().invoke(command, ["doctor", "--format", "json"], standalone_mode=False)
+    report = json.loads(done.stdout)
+    assert (report["setting"], report["chosen"], done.return_value) == ("auto", "bubblewrap", 0)
+    first, second = report["backends"]
+    assert first["works"]
+    measured = {check["check"]: check["measured"] for check in first["checks"]}
+    assert measured["memory limit"].startswith("memory_limit at ")
+    assert measured["process limit"].startswith("stopped at ")
+    assert "no engine answers" in second["problem"]
+
+
+def test_doctor_says_what_to_install_when_nothing_works(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    done = CliRunner().invoke(command, ["doctor"], standalone_mode=False)
+    assert done.return_value == 1
+    assert "apt-get install bubblewrap" in done.stdout
+
+
+def test_an_unprivileged_user_gets_a_sandbox_too(bubblewrap: Pool, tmp_path: Path) -> None:
+    need(os.geteuid() == 0, "root, to become another user")
+    python = "/usr/bin/python3"
+    version = subprocess.run(
+        [python, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True
+    )
+    need(version.stdout.strip() == str(sys.version_info[:2]), "a system Python of the same version")
+    packages = next(Path(p) for p in sys.path if p.endswith("site-packages"))
+    # The working copy may lie where another user cannot look; the source alone is copied.
+    subprocess.run(["cp", "-r", str(ROOT / "src"), str(tmp_path / "src")], check=True)
+    code = f"""
+import sys
+sys.path[:0] = [{str(tmp_path / "src")!r}, {str(packages)!r}]
+from evenhand.sandbox.selection import candidates
+from evenhand.sandbox.docker import DockerOptions
+from evenhand.sandbox.conformance import self_check
+from evenhand.sandbox.pool import Pool
+first = next(candidates(DockerOptions(socket="/nonexistent")))
+assert first.backend is not None, first.problem
+with Pool(first.backend, parallel=1, warm=1) as pool:
+    bad = [f for f in self_check(pool) if not f.ok]
+print(first.holds)
+print(bad)
+"""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.owner() == "root" and folder.name.startswith(("pytest-", "test_")):
+            folder.chmod(0o755)
+    done = subprocess.run(
+        [python, "-c", code],
+        capture_output=True,
+        text=True,
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        env={"PATH": "/usr/bin:/bin"},
+        cwd="/",
+    )
+    need(
+        "ModuleNotFoundError" not in done.stderr and "PermissionError" not in done.stderr,
+        f"packages that another user can read ({done.stderr[-300:]})",
+    )
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "[]", done
+    assert "rlimits only" in lines[0]

@@ -216,7 +216,7 @@ def test_a_cheat_is_graded_incorrect(sandbox: Pool, cheat: Cheat) -> None:
         test=cheat.test,
         trusted="def poly(c, x):\n    return sum(k * x**i for i, k in enumerate(c))",
         entry_point="add",
-        limits=Limits(wall_seconds=5.0),
+        limits=Limits(wall_seconds=20.0),
     )
     execution = sandbox.execute(program)
     assert execution.verdict is not None

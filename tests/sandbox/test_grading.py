@@ -6,7 +6,7 @@ import pytest
 
 from evenhand.core.errors import ScoringError
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import Limits, Program, Verdict
+from evenhand.sandbox.port import MEBIBYTE, Limits, Program, Verdict
 from evenhand.scoring.code_execution import code_sandbox, code_sandbox_async
 from evenhand.scoring.types import ScorerInput
 
@@ -15,7 +15,11 @@ async def grade(
     pool: Pool, source: str, test: str, *, trusted: str = "", entry_point: str | None = None
 ) -> Verdict:
     program = Program(
-        source=source, test=test, trusted=trusted, entry_point=entry_point, limits=Limits(wall_seconds=5.0)
+        source=source,
+        test=test,
+        trusted=trusted,
+        entry_point=entry_point,
+        limits=Limits(wall_seconds=20.0, cpu_seconds=20),
     )
     verdict = (await pool.run(program)).verdict
     assert verdict is not None
@@ -166,7 +170,10 @@ async def test_instances_of_the_prompts_classes_travel_by_value(bubblewrap: Pool
 async def test_every_ending_has_its_reason(
     bubblewrap: Pool, source: str, test: str, reason: str, says: str
 ) -> None:
-    program = Program(source=source, test=test, limits=Limits(wall_seconds=2.0, cpu_seconds=8))
+    limits = Limits(
+        wall_seconds=2.0 if reason == "timeout" else 20.0, cpu_seconds=15, memory_bytes=128 * MEBIBYTE
+    )
+    program = Program(source=source, test=test, limits=limits)
     verdict = (await bubblewrap.run(program)).verdict
     assert verdict is not None
     assert (verdict.passed, verdict.reason) == (False, reason), verdict

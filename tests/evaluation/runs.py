@@ -1,13 +1,16 @@
-"""What the tests of the runner share: a benchmark of numbers, a command in a real process, artifacts read back."""
+"""What the tests of the runner share: a benchmark of numbers, the command, artifacts read back."""
 
+import contextlib
+import io
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 from evenhand.benchmarks.definition import Benchmark, benchmark
+from evenhand.cli.app import main
 from evenhand.evaluation.config import RunConfig, Service
 from evenhand.models.mock import MockModelServer
 from evenhand.models.script import MockAnswer, MockCall
@@ -68,15 +71,27 @@ def timeless(folder: Path) -> dict[str, Any]:
     return {"results": results, "trajectories": trajectories, "bundle": bundle, "failures": failures}
 
 
-def evenhand(
-    *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None, timeout: float = 120
-) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "evenhand", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
-        timeout=timeout,
-    )
+class Done(NamedTuple):
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def evenhand(*arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> Done:
+    """The command, in this process: the same code from the first argument to the exit status."""
+    words = [str(argument) for argument in arguments]
+    out, err = io.StringIO(), io.StringIO()
+    status = 0
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
+        stack.enter_context(mock.patch.dict(os.environ, env or {}))
+        stack.enter_context(mock.patch.object(sys, "argv", ["evenhand", *words]))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        try:
+            main(words)
+        except SystemExit as exit_:
+            status = int(exit_.code or 0)
+    return Done(status, out.getvalue(), err.getvalue())

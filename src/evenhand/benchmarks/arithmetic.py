@@ -5,7 +5,8 @@ from typing import Any
 
 from evenhand.benchmarks.definition import benchmark
 from evenhand.core.errors import InputError
-from evenhand.scoring.registry import get_scorer, scorer
+from evenhand.scoring.pattern import answer_line, numeric_match
+from evenhand.scoring.registry import scorer
 from evenhand.scoring.types import ScorerInput
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -35,7 +36,7 @@ def math500(sample: ScorerInput) -> Any:
         sample = ScorerInput(
             response=f"Answer: {boxed}", target=sample.target, metadata=sample.metadata, config=sample.config
         )
-    return get_scorer("answer_line")(sample)
+    return answer_line(sample)
 
 
 def _gsm8k_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def _gsm8k_row(row: dict[str, Any]) -> dict[str, Any]:
 @scorer
 def gsm8k(sample: ScorerInput) -> Any:
     """The last number in the response."""
-    return get_scorer("numeric_match")(sample)
+    return numeric_match(sample)
 
 
 MGSM_LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
@@ -81,4 +82,4 @@ def _mgsm_row(row: dict[str, Any]) -> dict[str, Any]:
 @scorer
 def mgsm(sample: ScorerInput) -> Any:
     """The last number in the response."""
-    return get_scorer("numeric_match")(sample)
+    return numeric_match(sample)

@@ -7,7 +7,8 @@ from typing import Any
 
 from evenhand.benchmarks.definition import benchmark
 from evenhand.core.errors import InputError
-from evenhand.scoring.registry import get_scorer, scorer
+from evenhand.scoring.pattern import multichoice_regex
+from evenhand.scoring.registry import scorer
 from evenhand.scoring.types import ScorerInput
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -55,7 +56,7 @@ def _mmlu_row(row: dict[str, Any]) -> dict[str, Any]:
 @scorer
 def mmlu(sample: ScorerInput) -> Any:
     """The letter after the last "Answer:"."""
-    return get_scorer("multichoice_regex")(sample)
+    return multichoice_regex(sample)
 
 
 def _mmlu_pro_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def _mmlu_pro_row(row: dict[str, Any]) -> dict[str, Any]:
 @scorer
 def mmlu_pro(sample: ScorerInput) -> Any:
     """The letter (A to J) after the last "Answer:"."""
-    return get_scorer("multichoice_regex")(sample, pattern=r"(?i)Answer\s*:\s*([A-J])")
+    return multichoice_regex(sample, pattern=r"(?i)Answer\s*:\s*([A-J])")
 
 
 def _gpqa_row(row: dict[str, Any], index: int, rng: random.Random) -> dict[str, Any]:
@@ -107,4 +108,4 @@ def _gpqa_row(row: dict[str, Any], index: int, rng: random.Random) -> dict[str, 
 @scorer
 def gpqa(sample: ScorerInput) -> Any:
     """The letter after the last "Answer:"."""
-    return get_scorer("multichoice_regex")(sample)
+    return multichoice_regex(sample)

@@ -1,82 +1,41 @@
 """`evenhand eval`: run benchmarks, list them, look at results, put shards together."""
 
-from pathlib import Path
+from importlib import import_module
 
 import click
 
-from evenhand.benchmarks.registry import benchmark_names, get_benchmark
-from evenhand.cli.eval_run import run
-from evenhand.cli.output import console, format_option, print_json, table
-from evenhand.evaluation.merging import merge_runs
-from evenhand.evaluation.summary import summary_text
-from evenhand.evaluation.viewing import rewrite_report
-from evenhand.results.reading import read_bundle, run_folders
+# name -> module and function; loaded when called, for a run needs half of what a report does
+COMMANDS = {
+    "run": ("evenhand.cli.eval_run", "run", "Run benchmarks against a model."),
+    "list": ("evenhand.cli.eval_views", "list_benchmarks", "List the benchmarks that are known by name."),
+    "report": (
+        "evenhand.cli.eval_views",
+        "report",
+        "Print the result of a finished run and write its page anew.",
+    ),
+    "merge": ("evenhand.cli.eval_views", "merge", "Put the shards of one run together."),
+}
 
 
-@click.group()
+class EvalGroup(click.Group):
+    """Knows its commands by name and loads one when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        found = getattr(import_module(entry[0]), entry[1])
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry[2]) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=EvalGroup)
 def command() -> None:
     """Run benchmarks against a model, and look at what came out."""
-
-
-command.add_command(run)
-
-
-@command.command("list")
-@format_option
-def list_benchmarks(format_: str) -> None:
-    """List the benchmarks that are known by name."""
-    found = [get_benchmark(name) for name in benchmark_names()]
-    if format_ == "json":
-        print_json(
-            [
-                {
-                    "name": one.name,
-                    "description": one.description,
-                    "dataset": str(one.dataset) if isinstance(one.dataset, str | Path) else "function",
-                    "judge": one.judge is not None,
-                    "sandbox": one.uses_sandbox,
-                    "sample": one.sample is not None,
-                }
-                for one in found
-            ]
-        )
-        return
-    rows = []
-    for one in found:
-        needs = [
-            word for word, yes in (("judge", one.judge is not None), ("sandbox", one.uses_sandbox)) if yes
-        ]
-        rows.append([one.name, ", ".join(needs) or "–", one.description])
-    console().print(table("", ["benchmark", "needs", "what it is"], rows, numeric_from=9))
-
-
-@command.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@format_option
-def report(folder: Path, format_: str) -> None:
-    """Print the result of a finished run (or of every run in FOLDER) and write its report.html anew."""
-    for path in run_folders(folder).values():
-        bundle, page = rewrite_report(path)
-        if format_ == "json":
-            print_json(bundle)
-            continue
-        click.echo(summary_text(bundle, path))
-        click.echo(f"report: {page}\n")
-
-
-@command.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where to; FOLDER/merged by default.")
-@format_option
-def merge(folder: Path, output: Path | None, format_: str) -> None:
-    """Put the shards of one run together: every finished run in FOLDER's sub-folders.
-
-    The shards must agree in everything but the shard, and together hold every problem once.
-    """
-    target = output or folder / "merged"
-    merge_runs(folder, target)
-    bundle = read_bundle(max(target.glob("eval-*.json")))
-    if format_ == "json":
-        print_json(bundle)
-        return
-    click.echo(summary_text(bundle, target))

@@ -5,7 +5,7 @@ import shlex
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,17 +13,19 @@ from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
 from evenhand.cli.eval_progress import ProgressLine
 from evenhand.cli.output import format_option, print_json
-from evenhand.core.errors import EvenhandError, OptionError
+from evenhand.core.errors import EvenhandError, OptionError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.core.secret import Secret
 from evenhand.core.terminal import printable
 from evenhand.core.timestamps import format_instant, now
-from evenhand.evaluation.artifacts import Written
 from evenhand.evaluation.config import RunConfig, Sampling, Selection, Service
 from evenhand.evaluation.pipeline import Pipeline, Stopped
 from evenhand.evaluation.runner import Evaluation, Resume
 from evenhand.evaluation.suite import Job, jobs, read_suite
 from evenhand.evaluation.summary import summary_text
+
+if TYPE_CHECKING:
+    from evenhand.evaluation.artifacts import Written
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SECRET_OPTIONS = ("--api-key", "--judge-api-key", "--record-token")
@@ -197,7 +199,7 @@ def _run_one(job: Job, path: Path, resume: Resume, options: dict[str, Any]) -> i
     except EvenhandError as error:
         line.clear()
         click.echo(f"Error: {job.benchmark.name}: {printable(str(error))}", err=True)
-        if (path / ".run" / "journal.jsonl").exists() and error.exit_status != 75:
+        if (path / ".run" / "journal.jsonl").exists() and not isinstance(error, RunConflict):
             click.echo(f"resume with: {resume_command(path, options)}", err=True)
         if isinstance(error, Stopped):
             return SIGNALS.get(signal.Signals(int(error.reason)), 1)
@@ -214,7 +216,7 @@ def _run_one(job: Job, path: Path, resume: Resume, options: dict[str, Any]) -> i
     return 0
 
 
-async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) -> Written:
+async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) -> "Written":
     loop = asyncio.get_running_loop()
 
     def watch(pipeline: Pipeline) -> None:
@@ -236,7 +238,7 @@ async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) ->
             loop.remove_signal_handler(number)
 
 
-def _show(written: Written, path: Path, options: dict[str, Any]) -> None:
+def _show(written: "Written", path: Path, options: dict[str, Any]) -> None:
     if options["format_"] == "json":
         print_json(written.bundle)
         return

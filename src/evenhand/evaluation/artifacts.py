@@ -16,11 +16,17 @@ from evenhand.evaluation.planning import ProblemFile
 from evenhand.evaluation.records import Generated, Judged, Measured
 from evenhand.evaluation.report import ReportInput, report_html
 from evenhand.evaluation.runtime import RuntimeCollector, RuntimeStats
+from evenhand.metrics.intervals import mean_interval
 from evenhand.results.bundle import Bundle
 from evenhand.results.records import SampleError, SampleResult, Usage
 from evenhand.results.writing import JsonlFile, write_json, write_text
 
 SCHEMA_VERSION = 1
+
+
+def warm_up() -> None:
+    """Load what the last step needs; done in a thread while the first answers are waited for."""
+    mean_interval([0.0, 1.0])
 
 
 class Trajectory(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -113,8 +119,8 @@ def write_artifacts(
         JsonlFile(folder / "trajectories.jsonl") as trajectories,
     ):
         for sample, trajectory, steps in results_of(ledger, problems, repeats):
-            results.write(sample)
-            trajectories.write(trajectory)
+            results.write_checked(sample)
+            trajectories.write_checked(trajectory)
             aggregator.add(sample)
             collector.add(sample, extracts=steps[1] is None or steps[1].extracts)
             runtime.add(*steps)

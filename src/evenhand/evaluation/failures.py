@@ -15,7 +15,7 @@ from evenhand.results.records import SampleError, SampleResult
 from evenhand.scoring.refusal import is_refusal
 
 EXEMPLARS = 5
-"""Examples kept of each category."""
+"""Examples kept of each category, each of another problem."""
 
 # The first pattern that the error's kind and message match decides.
 _ERRORS = (
@@ -118,7 +118,7 @@ class ArtifactCollector:
             return None
         self._counts[category] += 1
         kept = self._exemplars.setdefault(category, [])
-        if len(kept) < EXEMPLARS:
+        if len(kept) < EXEMPLARS and not (kept and kept[-1].problem_idx == sample.problem_idx):
             kept.append(
                 Exemplar(
                     category=category,
@@ -168,7 +168,7 @@ def combined(analyses: Iterable[FailureAnalysis]) -> FailureAnalysis:
 
 
 def _shown(sample: SampleResult) -> str:
-    if sample.model_response:
+    if sample.model_response is not None:
         return preview(sample.model_response, 200)
     if isinstance(sample.error, SampleError):
         return preview(sample.error.message or sample.error.kind, 200)

@@ -1,5 +1,6 @@
 """A run's folder: the artifacts for people, and under `.run` what a resume needs."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,15 @@ class RunFolder:
             self.work.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot be made: {error.strerror}", path=self.path) from None
+
+    def discard_if_empty(self) -> None:
+        """Take back what `create` made when no run was started in it."""
+        if self.plan.exists():
+            return
+        with contextlib.suppress(OSError):  # a folder that holds something else stays
+            self.lock.unlink(missing_ok=True)
+            self.work.rmdir()
+            self.path.rmdir()
 
     def pinned(self) -> Pinned | None:
         """What the run here was started with; None when there is no run yet."""

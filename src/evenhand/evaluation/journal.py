@@ -15,8 +15,9 @@ import msgspec
 
 from evenhand.core import jsontext
 from evenhand.core.errors import EvenhandError
-from evenhand.evaluation.records import Step
+from evenhand.evaluation.records import Generated, Step
 
+_ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[Step] = msgspec.json.Decoder(Step)
 _FULL = {
     errno.ENOSPC: "the disk is full",
@@ -135,9 +136,10 @@ class Places:
 
 
 def encode_step(step: Step) -> bytes:
-    """One line. Lone surrogates, which UTF-8 cannot carry, become replacement characters."""
+    """One line. Lone surrogates, which UTF-8 cannot carry, become question marks."""
     try:
-        return jsontext.encode(step) + b"\n"
+        # The numbers of a generation are our own and finite; what a scorer or a judge says is looked at.
+        return (_ENCODER.encode(step) if isinstance(step, Generated) else jsontext.encode(step)) + b"\n"
     except UnicodeEncodeError:
         return jsontext.encode(msgspec.convert(_clean(msgspec.to_builtins(step)), Step)) + b"\n"
 

@@ -161,7 +161,10 @@ def _failures(failures: FailureAnalysis) -> list[Part]:
         meaning = EXPLAINED.get(name)
         parts: list[Part] = [Paragraph(f"{name}: {meaning}.")] if meaning else []
         parts += [
-            Preformatted(example.response_preview, f"problem {example.problem_idx}, repeat {example.repeat}")
+            Preformatted(
+                example.response_preview or "(no text)",
+                f"problem {example.problem_idx}, repeat {example.repeat}",
+            )
             for example in failures.exemplars
             if example.category == name
         ]

@@ -5,8 +5,9 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct, to_builtins
@@ -15,12 +16,11 @@ from msgspec.structs import replace
 from evenhand import settings
 from evenhand.benchmarks.definition import Benchmark
 from evenhand.benchmarks.requirements import check_requirements
-from evenhand.core.errors import OptionError, RunConflict, Unavailable
+from evenhand.core.errors import EvenhandError, OptionError, RunConflict, Unavailable
 from evenhand.core.ids import new_id
 from evenhand.core.timestamps import format_instant, now
 from evenhand.datasets.sources import Source, open_source
 from evenhand.evaluation.arbiter import JudgeArbiter, make_judge
-from evenhand.evaluation.artifacts import RunFacts, Written, write_artifacts
 from evenhand.evaluation.config import (
     RunConfig,
     Service,
@@ -42,6 +42,9 @@ from evenhand.models.config import EndpointConfig, Price, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.port import ChatModel
 from evenhand.sandbox import open_sandbox
+
+if TYPE_CHECKING:
+    from evenhand.evaluation.artifacts import Written
 
 REACH_SECONDS = 3.0
 """How long an endpoint may take to accept a connection before the run is not even started."""
@@ -83,7 +86,7 @@ class Evaluation:
         self._watcher: Watcher = watcher or Quiet()
         self._on_pipeline = on_pipeline
 
-    async def run(self) -> Written:
+    async def run(self) -> "Written":
         """Do it all. What stops it early is raised; what was finished by then is kept and can be resumed."""
         check_requirements(self._benchmark)
         if self._benchmark.judge is not None and self._config.judge is None:
@@ -101,6 +104,9 @@ class Evaluation:
                 problems = ProblemFile(self._folder.problems)
             except OSError as error:
                 raise StorageFailed(storage_message(self._folder.path, error)) from None
+            except EvenhandError:
+                self._folder.discard_if_empty()
+                raise
             with contextlib.closing(problems):
                 return await self._work(pinned, problems)
 
@@ -157,7 +163,7 @@ class Evaluation:
         folder.pin(pinned)
         return pinned
 
-    async def _work(self, pinned: Pinned, problems: ProblemFile) -> Written:
+    async def _work(self, pinned: Pinned, problems: ProblemFile) -> "Written":
         config, benchmark = self._config, self._benchmark
         with contextlib.closing(Journal(self._folder.journal)) as journal:
             ledger = Ledger(journal, pinned.problems * pinned.repeats)
@@ -165,6 +171,8 @@ class Evaluation:
                 ledger.reopen_failed()
                 self._folder.pin(replace(pinned, finished=False))
             before = (ledger.done(), ledger.spent.output_tokens)
+            # Statistics and plots take a third of a second to load: that happens while answers are waited for.
+            loading = asyncio.create_task(asyncio.to_thread(_load_artifacts))
             start = time.monotonic()
             if ledger.done() < len(ledger):
                 async with contextlib.AsyncExitStack() as stack:
@@ -176,7 +184,8 @@ class Evaluation:
                 ledger.done() - before[0],
                 ledger.spent.output_tokens - before[1],
             )
-            facts = RunFacts(
+            artifacts = await loading
+            facts = artifacts.RunFacts(
                 run_id=pinned.run_id,
                 started_at=pinned.started_at,
                 benchmark=benchmark.name,
@@ -186,7 +195,9 @@ class Evaluation:
                 environment=environment(),
             )
             try:
-                written = write_artifacts(self._folder.path, facts, ledger, problems, pinned.repeats, session)
+                written: Written = artifacts.write_artifacts(
+                    self._folder.path, facts, ledger, problems, pinned.repeats, session
+                )
             except OSError as error:
                 raise StorageFailed(storage_message(self._folder.path, error)) from None
             self._folder.pin(replace(pinned, finished=True))
@@ -222,6 +233,12 @@ class Evaluation:
         )
 
 
+def _load_artifacts() -> Any:
+    artifacts = import_module("evenhand.evaluation.artifacts")
+    artifacts.warm_up()
+    return artifacts
+
+
 async def reachable(service: Service) -> None:
     """`Unavailable` when nothing accepts connections at the service's address."""
     parts = urlsplit(service.url)
@@ -239,7 +256,7 @@ async def reachable(service: Service) -> None:
             f"no answer from {service.url} in {REACH_SECONDS:g} seconds; is the model running?"
         ) from None
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
         raise Unavailable(f"cannot connect to {service.url} ({reason}); is the model running?") from None
     writer.close()
     with contextlib.suppress(OSError):

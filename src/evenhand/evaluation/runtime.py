@@ -2,8 +2,8 @@
 
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 
-import numpy as np
 from msgspec import Struct
 
 from evenhand.evaluation.records import Generated, Judged, Measured
@@ -108,8 +108,8 @@ class RuntimeCollector:
             latency_seconds=self._latency(),
             tokens=Tokens(input=self._tokens[0], output=self._tokens[1]),
             judge_tokens=Tokens(input=self._judge_tokens[0], output=self._judge_tokens[1]),
-            cost_usd=self._cost,
-            judge_cost_usd=self._judge_cost,
+            cost_usd=_dollars(self._cost),
+            judge_cost_usd=_dollars(self._judge_cost),
             calls=len(self.latencies),
             retries=self._retries,
             cached=self._cached,
@@ -121,13 +121,19 @@ class RuntimeCollector:
     def _latency(self) -> Latency:
         if not self.latencies:
             return Latency(mean=None, p50=None, p90=None, p95=None, p99=None, max=None)
-        values = np.frombuffer(self.latencies, dtype=np.float64)
-        p50, p90, p95, p99 = (round(float(p), 6) for p in np.percentile(values, PERCENTILES))
-        return Latency(
-            mean=round(float(values.mean()), 6),
-            p50=p50,
-            p90=p90,
-            p95=p95,
-            p99=p99,
-            max=round(float(values.max()), 6),
-        )
+        ordered = sorted(self.latencies)
+        p50, p90, p95, p99 = (round(percentile(ordered, share), 6) for share in PERCENTILES)
+        mean = round(sum(ordered) / len(ordered), 6)
+        return Latency(mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=round(ordered[-1], 6))
+
+
+def _dollars(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 8)
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The value below which `share` per cent of sorted values lie, interpolated between neighbours."""
+    place = (len(ordered) - 1) * share / 100
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

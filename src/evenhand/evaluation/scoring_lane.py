@@ -17,6 +17,7 @@ TRIALS = 4
 """Calls on a thread, timed, before a plain scorer may run in the event loop."""
 QUICK_SECONDS = 0.002
 """A scorer that takes less processor time may run in the event loop."""
+_SIMPLE = (str, bool, int, type(None))
 
 
 class ScoringLane:
@@ -70,7 +71,8 @@ class ScoringLane:
         reported = id(sample) in self._reporting
         self._reporting.discard(id(sample))
         try:
-            jsontext.encode(outcome)
+            if outcome.details or not isinstance(getattr(outcome, "extracted", None), _SIMPLE):
+                jsontext.encode(outcome)
         except UnicodeEncodeError:
             pass  # the journal knows what to do with lone surrogates
         except (ValueError, TypeError) as error:

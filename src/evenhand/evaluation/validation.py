@@ -9,7 +9,7 @@ from evenhand.benchmarks.definition import Benchmark, Problem, ProblemMaker
 from evenhand.benchmarks.requirements import check_requirements
 from evenhand.benchmarks.template import as_text
 from evenhand.core.errors import InputError
-from evenhand.core.outcome import Outcome
+from evenhand.core.outcome import Outcome, Scored
 from evenhand.datasets.sources import Source, open_source
 from evenhand.scoring.apply import score_sample_async
 from evenhand.scoring.types import ScorerInput
@@ -71,4 +71,8 @@ async def _check(benchmark: Benchmark, problem: Problem) -> Check:
         )
 
     target = as_text(problem.target)
-    return Check(problem=problem, right=await outcome(f"Answer: {target}"), empty=await outcome(""))
+    right = await outcome(target)
+    if isinstance(right, Scored) and right.value == 0.0:
+        # Many scorers look for a last line of this form.
+        right = await outcome(f"Answer: {target}")
+    return Check(problem=problem, right=right, empty=await outcome(""))

@@ -16,8 +16,8 @@ from evenhand.results.writing import write_text
 T = TypeVar("T")
 
 
-def rewrite_report(folder: Path) -> tuple[Bundle, Path]:
-    """The bundle of the run in `folder` and the path of its fresh `report.html`; other tools' runs work too."""
+def rewrite_report(folder: Path) -> tuple[Bundle, FailureAnalysis, Path]:
+    """The bundle of the run in `folder`, its failures and its fresh `report.html`; other tools' runs work too."""
     found = sorted(folder.glob("eval-*.json"))
     bundle = read_bundle(found[-1]) if found else None
     aggregator, collector = Aggregator(), ArtifactCollector()
@@ -35,17 +35,18 @@ def rewrite_report(folder: Path) -> tuple[Bundle, Path]:
         name = bundle.benchmark.name if bundle else folder.name
         summary = aggregator.summary(name, aggregator.tally.total).benchmark
         bundle = Bundle(benchmark=summary, config=bundle.config if bundle else {})
+    # Written when the run was made, with more knowledge of the scorer than its results alone give.
+    failures = _kept(folder / "failure_analysis.json", FailureAnalysis) or collector.analysis()
     page = folder / "report.html"
     given = ReportInput(
         bundle=bundle,
-        # Written when the run was made, with more knowledge of the scorer than its results alone give.
-        failures=_kept(folder / "failure_analysis.json", FailureAnalysis) or collector.analysis(),
+        failures=failures,
         runtime=_kept(folder / "runtime_stats.json", RuntimeStats),
         latencies=latencies,
         output_tokens=tokens,
     )
     write_text(page, report_html(given))
-    return bundle, page
+    return bundle, failures, page
 
 
 def _kept(path: Path, kind: type[T]) -> T | None:

@@ -9,6 +9,8 @@ import msgspec
 
 from evenhand.core import jsontext
 
+_ENCODER = msgspec.json.Encoder()
+
 
 def write_text(path: Path, text: str) -> None:
     """Replace `path` by `text`; a reader sees the old file or the new one, never half of one."""
@@ -42,6 +44,10 @@ class JsonlFile:
 
     def write(self, value: Any) -> None:
         self._file.write(jsontext.encode(value) + b"\n")
+
+    def write_checked(self, value: Any) -> None:
+        """`write` for what was read from JSON before, and so holds no NaN."""
+        self._file.write(_ENCODER.encode(value) + b"\n")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

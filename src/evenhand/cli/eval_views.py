@@ -1,0 +1,72 @@
+"""`evenhand eval list|report|merge`."""
+
+from pathlib import Path
+
+import click
+
+from evenhand.benchmarks.registry import benchmark_names, get_benchmark
+from evenhand.cli.output import console, format_option, print_json, table
+from evenhand.evaluation.merging import merge_runs
+from evenhand.evaluation.summary import summary_text
+from evenhand.evaluation.viewing import rewrite_report
+from evenhand.results.reading import read_bundle, run_folders
+
+
+@click.command("list")
+@format_option
+def list_benchmarks(format_: str) -> None:
+    """List the benchmarks that are known by name."""
+    found = [get_benchmark(name) for name in benchmark_names()]
+    if format_ == "json":
+        print_json(
+            [
+                {
+                    "name": one.name,
+                    "description": one.description,
+                    "dataset": str(one.dataset) if isinstance(one.dataset, str | Path) else "function",
+                    "judge": one.judge is not None,
+                    "sandbox": one.uses_sandbox,
+                    "sample": one.sample is not None,
+                }
+                for one in found
+            ]
+        )
+        return
+    rows = []
+    for one in found:
+        needs = [
+            word for word, yes in (("judge", one.judge is not None), ("sandbox", one.uses_sandbox)) if yes
+        ]
+        rows.append([one.name, ", ".join(needs) or "–", one.description])
+    console().print(table("", ["benchmark", "needs", "what it is"], rows, numeric_from=9))
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@format_option
+def report(folder: Path, format_: str) -> None:
+    """Print the result of a finished run (or of every run in FOLDER) and write its report.html anew."""
+    for path in run_folders(folder).values():
+        bundle, failures, _ = rewrite_report(path)
+        if format_ == "json":
+            print_json(bundle)
+            continue
+        click.echo(summary_text(bundle, path, failures))
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where to; FOLDER/merged by default.")
+@format_option
+def merge(folder: Path, output: Path | None, format_: str) -> None:
+    """Put the shards of one run together: every finished run in FOLDER's sub-folders.
+
+    The shards must agree in everything but the shard, and together hold every problem once.
+    """
+    target = output or folder / "merged"
+    merge_runs(folder, target)
+    bundle = read_bundle(max(target.glob("eval-*.json")))
+    if format_ == "json":
+        print_json(bundle)
+        return
+    click.echo(summary_text(bundle, target))

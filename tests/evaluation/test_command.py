@@ -156,7 +156,7 @@ def test_samples_that_cannot_be_measured_mean_status_1(
     tmp_path: Path, bench: Path, model: MockModelServer
 ) -> None:
     model.answer = lambda call: MockAnswer(text="no", status=500) if "Japan" in call.prompt else "Paris"
-    command = ("eval", "run", "-b", bench, *flags(model), "--tries", "1", "-o", tmp_path / "out")
+    command = ["eval", "run", "-b", str(bench), *flags(model), "--tries", "1", "-o", str(tmp_path / "out")]
     done = evenhand(*command)
     assert done.returncode == 1
     assert "1 samples could not be measured; try them again with: evenhand eval run" in done.stderr

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from evenhand.metrics.bootstrap import bootstrap_ci
 from evenhand.metrics.checks import (
@@ -21,7 +22,7 @@ from evenhand.metrics.effects import cohens_d_paired, matched_odds_ratio, win_ra
 from evenhand.metrics.intervals import mean_interval
 from evenhand.metrics.quantiles import binomial_cdf, binomial_pmf
 from evenhand.metrics.signflip import flip_p_value
-from evenhand.metrics.types import Alternative, Interval, TestResult
+from evenhand.metrics.types import Alternative, FloatArray, IntArray, Interval, TestResult
 
 __all__ = [
     "cohens_d_paired",
@@ -61,17 +62,43 @@ def paired_difference(
     level = checked_level(confidence_level)
     kind = checked_choice(method, DIFFERENCE_METHODS, name="method")
     checked_choice(statistic, ("mean", "median"), name="statistic")
+    if statistic == "median" and kind in ("t", "normal"):
+        raise ValueError(f"method: {kind!r} is for the mean, not the median")
+    codes = None if groups is None else checked_groups(groups, n=first.size)
     differences = second - first
+    direction = _direction(differences, codes)
+    turned = direction * differences if direction else differences
     if statistic == "median" or kind in ("percentile", "bca"):
-        if kind in ("t", "normal"):
-            raise ValueError(f"method: {kind!r} is for the mean, not the median")
-        return bootstrap_ci(
-            differences, level, n_resamples, seed, statistic=statistic, method=kind, groups=groups
-        )
-    codes = None if groups is None else checked_groups(groups, n=differences.size)
-    if kind == "auto":
-        return difference_interval(differences, codes, level)
-    return mean_interval(differences, groups=codes, confidence_level=level, method=kind)
+        found = bootstrap_ci(turned, level, n_resamples, seed, statistic=statistic, method=kind, groups=codes)
+    elif kind == "auto":
+        found = difference_interval(turned, codes, level)
+    else:
+        found = mean_interval(turned, groups=codes, confidence_level=level, method=kind)
+    return _turned_back(found, direction)
+
+
+def _direction(differences: FloatArray, codes: IntArray | None) -> int:
+    """1 or −1, opposite for swapped arms; 0 when swapping changes nothing.
+
+    Differences are looked at in this direction only, so that swapping the arms negates the result exactly,
+    resampling noise and rounding included.
+    """
+    parts = [differences] if codes is None else [np.bincount(codes, weights=differences), differences]
+    for part in parts:
+        ahead, behind = np.sort(part), np.sort(-part)
+        unlike = np.flatnonzero(ahead != behind)
+        if unlike.size:
+            return 1 if ahead[unlike[0]] > behind[unlike[0]] else -1
+    return 0
+
+
+def _turned_back(found: Interval, direction: int) -> Interval:
+    if direction > 0:
+        return found
+    if direction < 0:
+        return replace(found, value=-found.value, ci_lower=-found.ci_upper, ci_upper=-found.ci_lower)
+    half = (found.ci_upper - found.ci_lower) / 2.0
+    return replace(found, value=0.0, ci_lower=-half, ci_upper=half)
 
 
 def mcnemar(

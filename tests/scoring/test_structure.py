@@ -122,7 +122,8 @@ def called(calls: Any, target: Any, **options: Any) -> tuple[bool, float]:
 )
 def test_tool_calls(calls: Any, target: Any, options: dict[str, Any], expected: tuple[bool, float]) -> None:
     correct, reward = called(calls, target, **options)
-    assert (correct, reward) == (expected[0], pytest.approx(expected[1]))
+    assert correct is expected[0]
+    assert reward == pytest.approx(expected[1])
 
 
 def test_tool_calls_in_the_text_of_a_response() -> None:

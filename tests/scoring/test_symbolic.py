@@ -1,6 +1,7 @@
 """Mathematical equality: what is equal, what only looks so, and what must not run."""
 
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -104,10 +105,8 @@ def test_hostile_answers_cost_seconds_at_most_and_run_nothing(hostile: str) -> N
 
 @given(st.text(alphabet="0123456789xyz+-*/^()!|\\{}_[]. frac"))
 def test_the_parser_gives_a_tree_or_an_input_error(text: str) -> None:
-    try:
-        parse(text)
-    except InputError as error:
-        assert error.reason
+    with suppress(InputError):
+        assert parse(text)
 
 
 EXPRESSIONS = st.recursive(

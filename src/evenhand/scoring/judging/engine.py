@@ -104,6 +104,10 @@ class Judge:
             return unavailable(error), tuple(calls), ()
         return scored(verdict, self.config), tuple(calls), verdict.warnings
 
+    async def outcome_of(self, prompt: JudgePrompt, *, calls: list[JudgeCall]) -> Scored:
+        """The verdict on a prompt that the caller built; raises what is no verdict, and notes every call."""
+        return scored(await self._verdict(prompt, 0, calls), self.config)
+
     async def _verdict(self, prompt: JudgePrompt, repeat: int, calls: list[JudgeCall]) -> Verdict:
         request = as_request(prompt, self.config, repeat=repeat)
         reply = await self.model.complete(request)

@@ -31,6 +31,7 @@ COMMANDS: dict[str, Entry] = {
     "db": Entry("evenhand.cli.db", "the scoring service's database: migrate, back up, check"),
     "ab": Entry("evenhand.cli.ab", "compare two arms run by run, and decide"),
     "doctor": Entry("evenhand.cli.doctor", "show which sandboxes work here, and what to install"),
+    "judge": Entry("evenhand.cli.judge", "judge answers with a model, and check the judge against people"),
     "mock-model": Entry("evenhand.cli.mock_model", "serve scripted answers as a chat endpoint"),
 }
 

@@ -28,7 +28,10 @@ def waits_for_judge(result: SampleResult, *, retry_failed: bool = False) -> bool
 def with_verdict(result: SampleResult, record: JudgeRecord) -> SampleResult:
     """The sample with the reward, or the failure, of its record. The record is kept in its scoring details."""
     outcome = record.outcome
-    details: dict[str, Any] = {**result.scoring_details, "judge": msgspec.to_builtins(record)}
+    kept = msgspec.to_builtins(record)
+    # The outcome is the sample's own status, reward and error.
+    del kept["outcome"]
+    details: dict[str, Any] = {**result.scoring_details, "judge": kept}
     details.pop("needs_judge", None)
     if isinstance(outcome, Scored):
         details.update(outcome.details)

@@ -1,0 +1,261 @@
+"""`evenhand judge` and `evenhand mock-model` as a user meets them: real processes, real HTTP."""
+
+import io
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from evenhand.cli.app import main
+
+PLANTED = "sk-planted-0123456789abcdef"
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def evenhand(*args: str, cwd: Path, **environ: str) -> Done:
+    """The command line as it runs, but in this process: starting one takes longer than judging."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(cwd)
+        patch.setenv("EVENHAND_CACHE", str(cwd / "cache"))
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        with pytest.raises(SystemExit) as left:
+            main(list(args))
+    return Done(int(left.value.code or 0), out.getvalue(), err.getvalue())
+
+
+@contextmanager
+def mock_model(*options: str) -> Iterator[str]:
+    """`evenhand mock-model`, a process of its own, which ends quietly on Ctrl-C."""
+    command = [sys.executable, "-m", "evenhand", "mock-model", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(10) == 0
+            assert process.stderr.read() == ""
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def verdict(score: int) -> str:
+    return '{"nonce": "{{nonce}}", "reasoning": "seen", "score": ' + str(score) + "}"
+
+
+SCRIPT: list[dict[str, Any]] = [
+    {"contains": "\nright ", "answer": verdict(5)},
+    {"contains": "\nodd ", "answer": "I would rather not."},
+    {"contains": "No verdict could be read", "answer": "Still not."},
+    {"answer": verdict(0)},
+]
+
+
+def test_stored_answers_are_judged_and_a_second_run_judges_only_what_failed(tmp_path: Path) -> None:
+    words = ["right", "wrong", "odd"]
+    rows = [{"question": f"Q{n}", "response": f"{words[n % 3]} {n}", "target": "right"} for n in range(30)]
+    answers = write_lines(tmp_path / "answers.jsonl", [*rows, {"response": ":", "target": "x"}])
+    script = write_lines(tmp_path / "script.jsonl", SCRIPT)
+    options = ["judge", "score", answers, "--judge-id", "m", "-o", "judged.jsonl", "--format", "json"]
+    with mock_model("--answers", script) as url:
+        first = evenhand(*options, "--judge-url", url, cwd=tmp_path, EVENHAND_JUDGE_API_KEY=PLANTED)
+        again = evenhand(*options, "--judge-url", url, "--resume", "--no-cache", cwd=tmp_path)
+        other = evenhand(*options[:4], "m2", *options[5:], "--judge-url", url, "--resume", cwd=tmp_path)
+    assert first.returncode == 1, first.stderr
+    found = json.loads(first.stdout)
+    assert (found["samples"], found["scored"], found["failed"]) == (31, 21, 10)
+    assert found["without_score"] == {"grade_parse_failure": 10}
+    # Ten of the 21 with a score are right.
+    assert found["mean_reward"]["value"] == pytest.approx(10 / 21)
+    judged = read_lines(tmp_path / "judged.jsonl")
+    assert [row["problem_idx"] for row in judged] == list(range(31))
+    assert [row["reward"] for row in judged[:6]] == [1.0, 0.0, None, 1.0, 0.0, None]
+    assert judged[2]["scoring_details"]["judge"]["raw_reply"] == "Still not."
+    assert judged[2]["status"] == "failed"
+    assert judged[30]["scoring_details"]["reason"] == "degenerate_output"
+    assert not (tmp_path / "judged.jsonl.partial").exists()
+    resumed = json.loads(again.stdout)
+    assert resumed["kept_from_earlier"] == 21
+    assert resumed["usage"]["requests"] == 20  # the ten failures, each with a repair
+    assert other.returncode == 2
+    assert "another judge" in other.stderr
+    for text in (
+        first.stdout,
+        first.stderr,
+        *(p.read_bytes().decode("latin-1") for p in tmp_path.rglob("*") if p.is_file()),
+    ):
+        assert PLANTED not in text
+
+
+def test_an_interrupted_run_is_resumed_without_repeating_calls(tmp_path: Path) -> None:
+    answers = write_lines(tmp_path / "a.jsonl", [{"response": f"right {n}"} for n in range(60)])
+    script = write_lines(tmp_path / "script.jsonl", SCRIPT)
+    options = [
+        "judge",
+        "score",
+        answers,
+        "--judge-id",
+        "m",
+        "-o",
+        "out.jsonl",
+        "--concurrency",
+        "2",
+        "--no-cache",
+    ]
+    with mock_model("--answers", script, "--latency", "0.05") as url:
+        command = [sys.executable, "-m", "evenhand", *options, "--judge-url", url]
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        journal = tmp_path / "out.jsonl.partial"
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not (
+            journal.exists() and len(journal.read_bytes().splitlines()) > 5
+        ):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+        assert process.returncode == 130, said
+        kept = len(read_lines(journal))
+        assert 5 < kept < 60
+        assert not (tmp_path / "out.jsonl").exists()
+        journal.write_bytes(journal.read_bytes() + b'{"problem_idx": 59, "rew')
+        done = evenhand(*options, "--judge-url", url, "--resume", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["kept_from_earlier"] == kept
+    assert found["usage"]["requests"] == 60 - kept
+    assert len(read_lines(tmp_path / "out.jsonl")) == 60
+
+
+def test_a_rubric_file_and_the_named_rubrics(tmp_path: Path) -> None:
+    answers = write_lines(tmp_path / "a.jsonl", [{"response": "Canberra", "target": "Canberra"}] * 2)
+    (tmp_path / "rubric.yaml").write_text(
+        "rubric_template: Is it good?\nform: line\nchoices:\n"
+        "- {label: good, value: 1.0}\n- {label: poor, value: 0.0}\n"
+    )
+    script = write_lines(
+        tmp_path / "s.jsonl",
+        [
+            {"contains": "Is it good?", "answer": "Hm.\nVERDICT {{nonce}}: good"},
+            {"answer": '{"nonce": "{{nonce}}", "reasoning": "", "label": "C"}'},
+        ],
+    )
+    common = ["judge", "score", answers, "--judge-id", "m", "--format", "json", "--no-cache"]
+    with mock_model("--answers", script) as url:
+        own = evenhand(*common, "--judge-url", url, "--rubric", "rubric.yaml", cwd=tmp_path)
+        simple = evenhand(*common, "--judge-url", url, "--rubric", "simpleqa", cwd=tmp_path)
+        unknown = evenhand(*common, "--judge-url", url, "--rubric", "simpelqa", cwd=tmp_path)
+        (tmp_path / "rubric.yaml").write_text("nonsense: 1")
+        broken = evenhand(*common, "--judge-url", url, "--rubric", "rubric.yaml", cwd=tmp_path)
+    assert json.loads(own.stdout)["mean_reward"]["value"] == 1.0
+    assert json.loads(simple.stdout)["mean_reward"]["value"] == 0.0
+    assert unknown.returncode == 2
+    assert "did you mean simpleqa" in unknown.stderr
+    assert broken.returncode == 2
+    assert "not a rubric" in broken.stderr
+
+
+def test_bad_input_is_a_sentence(tmp_path: Path) -> None:
+    empty = write_lines(tmp_path / "empty.jsonl", [{"question": "x"}])
+    common = ["--judge-url", "http://127.0.0.1:9/v1", "--judge-id", "m"]
+    done = evenhand("judge", "score", empty, *common, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no response" in done.stderr
+    answers = write_lines(tmp_path / "a.jsonl", [{"response": "x y"}])
+    for extra, words in (
+        (["--spend-cap", "1"], "needs a price"),
+        (["--price", "much"], "two numbers"),
+        (["--resume"], "--output"),
+    ):
+        done = evenhand("judge", "score", answers, *common, *extra, cwd=tmp_path)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def simulated(path: Path) -> str:
+    rng = random.Random(5)
+    rows: list[dict[str, Any]] = []
+    for number in range(1200):
+        good = rng.random() < 0.6
+        row: dict[str, Any] = {"reward": float(rng.random() < (0.95 if good else 0.3)), "metadata": {}}
+        if number % 4 == 0:
+            row["metadata"]["human"] = good
+        if number % 100 == 7:
+            row["reward"] = None
+        rows.append(row)
+    return write_lines(path, rows)
+
+
+def test_calibrate_prints_agreement_means_and_a_sentence(tmp_path: Path) -> None:
+    scores = simulated(tmp_path / "scores.jsonl")
+    text = evenhand(
+        "judge", "calibrate", scores, "--human-field", "metadata.human", "--report", "r.html", cwd=tmp_path
+    )
+    assert text.returncode == 0, text.stderr
+    for words in (
+        "judge only",
+        "corrected (PPI++)",
+        "Rogan–Gladen",
+        "Cohen's κ",
+        "specificity",
+        "corrected mean",
+    ):
+        assert words in text.stdout
+    page = (tmp_path / "r.html").read_text()
+    assert "<svg" in page
+    assert "Use the corrected mean only" in page
+    found = json.loads(
+        evenhand(
+            "judge", "calibrate", scores, "--human-field", "metadata.human", "--format", "json", cwd=tmp_path
+        ).stdout
+    )
+    assert found["trust"] == "corrected_only"
+    assert (found["items"], found["labelled"], found["no_judge_score"]) == (1200, 300, 12)
+    assert found["judge_only"]["ci_lower"] > 0.6
+    assert found["corrected"]["ci_lower"] < 0.6 < found["corrected"]["ci_upper"]
+
+
+def test_calibrate_refuses_scores_of_several_judges(tmp_path: Path) -> None:
+    rows = [{"reward": 1.0, "human": 1, "judge": {"identity": f"judge-{n % 2}"}} for n in range(8)]
+    done = evenhand(
+        "judge", "calibrate", write_lines(tmp_path / "s.jsonl", rows), "--human-field", "human", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "different judges" in done.stderr
+
+
+def test_the_mock_model_says_where_it_is_and_refuses_a_taken_port(tmp_path: Path) -> None:
+    with mock_model("--answer", "hello") as url:
+        port = url.rpartition(":")[2].removesuffix("/v1")
+        done = evenhand("mock-model", "--port", port, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot listen" in done.stderr
+    bad = write_lines(tmp_path / "bad.jsonl", [{"contains": "x"}])
+    done = evenhand("mock-model", "--answers", bad, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "bad.jsonl:1" in done.stderr

@@ -1,22 +1,13 @@
 """`evenhand`: the group of all commands. A command's module is imported only when it is called."""
 
 import sys
-from importlib import import_module
-from typing import NamedTuple
 
 import click
 
 from evenhand import __version__
+from evenhand.cli.lazy import Entry, LazyGroup
 from evenhand.core.errors import EvenhandError
 from evenhand.core.terminal import printable
-
-
-class Entry(NamedTuple):
-    """Where a command lives and what the list of commands says of it."""
-
-    module: str
-    summary: str
-
 
 # Each module defines `command`, a click command or group.
 COMMANDS: dict[str, Entry] = {
@@ -36,27 +27,10 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands by name and summary, and imports one when it is needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        command = import_module(entry.module).command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
-
-
 @click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=LazyGroup,
+    entries=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="evenhand")
 def command() -> None:

@@ -183,7 +183,7 @@ def sample_result(
         outcome = Failed(error=generated.error or "not_scored", message=generated.message)
     else:
         outcome = measured.outcome if judged is None else judged.outcome
-    reward, status, error = _ended(outcome)
+    reward, status, error = ended(outcome)
     details = dict(outcome.details)
     if isinstance(outcome, Scored) and isinstance(outcome.value, str):
         details["label"] = outcome.value
@@ -209,7 +209,8 @@ def sample_result(
     )
 
 
-def _ended(outcome: Outcome) -> tuple[float | None, Any, SampleError | None]:
+def ended(outcome: Outcome) -> tuple[float | None, Any, SampleError | None]:
+    """Reward, status and error of a line of `results.jsonl`."""
     match outcome:
         case Scored(value=float(value)):
             return value, "scored", None

@@ -69,7 +69,7 @@ def run_folders(path: Path | str) -> dict[str, Path]:
 def read_name(path: Path) -> str:
     """The benchmark's name of the run at `path`, without reading its samples."""
     if path.is_dir():
-        bundle = _newest_bundle(path)
+        bundle = newest_bundle(path)
         return read_bundle(bundle).benchmark.name if bundle else path.name
     return read_bundle(path).benchmark.name if path.suffix == ".json" else _plain_name(path)
 
@@ -139,7 +139,7 @@ def _with_status(sample: SampleResult) -> SampleResult:
 
 
 def _read_folder(folder: Path) -> RunResults:
-    newest = _newest_bundle(folder)
+    newest = newest_bundle(folder)
     if newest is None and not (folder / RESULTS).exists():
         raise InputError(f"no run here: neither {RESULTS} nor eval-*.json", path=folder)
     bundle = read_bundle(newest) if newest else None
@@ -154,7 +154,8 @@ def _beside(folder: Path) -> list[SampleResult]:
     return list(read_samples(path))
 
 
-def _newest_bundle(folder: Path) -> Path | None:
+def newest_bundle(folder: Path) -> Path | None:
+    """The bundle of the run in `folder`; the newest when there are several."""
     # The name holds the time at which the run started, so names sort by time.
     found = sorted(folder.glob("eval-*.json"))
     return found[-1] if found else None

@@ -1,0 +1,110 @@
+"""New scores for stored responses: the model is not called again."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from evenhand.core.errors import InputError
+from evenhand.core.ids import new_id
+from evenhand.core.outcome import Outcome, Scored, Unscored
+from evenhand.core.timestamps import format_instant, now
+from evenhand.evaluation.aggregate import Aggregator
+from evenhand.evaluation.artifacts import ended
+from evenhand.evaluation.config import digest, source_digest
+from evenhand.evaluation.failures import ArtifactCollector
+from evenhand.evaluation.report import ReportInput, report_html
+from evenhand.results import (
+    BenchmarkSummary,
+    Bundle,
+    JsonlFile,
+    SampleResult,
+    read_samples,
+    write_json,
+    write_text,
+)
+from evenhand.results.reading import newest_bundle, read_bundle, read_name
+from evenhand.scoring.apply import score_sample_async
+from evenhand.scoring.definition import Scorer
+from evenhand.scoring.types import ScorerInput
+
+AT_ONCE = 64
+"""How many samples are scored together; scorers that run programs bound themselves further."""
+KEPT = ("dataset", "prompt", "sampling")
+"""Digests that scoring anew does not touch."""
+
+
+def rescore_run(folder: Path, target: Path, scorer: Scorer, advance: Callable[[int], None]) -> Bundle:
+    """Score every stored response of the run in `folder` with `scorer`, into the new folder `target`."""
+    source = folder / "results.jsonl"
+    if not source.exists():
+        raise InputError("no run here: results.jsonl with the stored responses is not there", path=folder)
+    if target.exists() and any(target.iterdir()):
+        raise InputError("the folder for the new scores is not empty", path=target)
+    path = newest_bundle(folder)
+    old = read_bundle(path) if path else Bundle(benchmark=BenchmarkSummary(name=read_name(folder)))
+    target.mkdir(parents=True, exist_ok=True)
+    aggregator, collector = Aggregator(), ArtifactCollector()
+    with JsonlFile(target / "results.jsonl") as results:
+        for sample in _rescored(read_samples(source), scorer, advance):
+            results.write(sample)
+            aggregator.add(sample)
+            collector.add(sample)
+    bundle = replace(
+        old,
+        benchmark=aggregator.summary(old.benchmark.name, aggregator.tally.total).benchmark,
+        run_id=new_id(),
+        schema_version=1,
+        created_at=format_instant(now()),
+        config={**old.config, "scorer": scorer.identity, "rescored_from": old.run_id},
+        hashes={name: value for name, value in old.hashes.items() if name in KEPT}
+        | {"scorer": digest([scorer.identity, source_digest(scorer.__wrapped__)])},
+    )
+    failures = collector.analysis()
+    write_json(target / "failure_analysis.json", failures)
+    write_text(
+        target / "report.html", report_html(ReportInput(bundle=bundle, failures=failures, runtime=None))
+    )
+    write_json(target / f"eval-rescored-{bundle.run_id[-8:]}.json", bundle)
+    return bundle
+
+
+def _rescored(
+    samples: Iterable[SampleResult], scorer: Scorer, advance: Callable[[int], None]
+) -> Iterator[SampleResult]:
+    remaining = iter(samples)
+    while batch := list(islice(remaining, AT_ONCE)):
+        yield from asyncio.run(_score_batch(batch, scorer))
+        advance(len(batch))
+
+
+async def _score_batch(batch: list[SampleResult], scorer: Scorer) -> list[SampleResult]:
+    return list(await asyncio.gather(*(_score(sample, scorer) for sample in batch)))
+
+
+async def _score(sample: SampleResult, scorer: Scorer) -> SampleResult:
+    if sample.model_response is None:
+        # The model gave no answer: there is still nothing to score, and the old reason stands.
+        return sample if sample.reward is None else _ended(sample, _no_response())
+    given = ScorerInput(
+        response=sample.model_response, target=sample.expected_answer, metadata=sample.metadata
+    )
+    return _ended(sample, await score_sample_async(scorer, given))
+
+
+def _no_response() -> Unscored:
+    return Unscored(reason="no_response", message="the file has no response to score")
+
+
+def _ended(sample: SampleResult, outcome: Outcome) -> SampleResult:
+    reward, status, error = ended(outcome)
+    return replace(
+        sample,
+        reward=reward,
+        status=status,
+        error=error,
+        extracted_answer=outcome.extracted if isinstance(outcome, Scored) else None,
+        scoring_details=outcome.details,
+    )

@@ -7,17 +7,21 @@ A TOML file (`evenhand serve --config FILE`) names them:
     model = "small-1"
     key_variable = "SMALL_KEY"      # the environment variable with the key
 
+    [jobs]                          # how their jobs are worked on; these are the defaults
+    lease_seconds = 60
+    concurrency = 16
+
 Addresses in private networks are refused unless the model says `allow_private = true`.
 """
 
 import ipaddress
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from evenhand.core.errors import InputError, OptionError, Refusal
 from evenhand.core.secret import Secret
@@ -84,14 +88,25 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
 
+class JobLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How jobs are worked on: the table `[jobs]`."""
+
+    lease_seconds: Annotated[float, Meta(ge=0.5, le=3600)] = 60.0
+    """After so long without a sign of life another server may take a job over."""
+    concurrency: Annotated[int, Meta(ge=1, le=1000)] = 16
+    """How many jobs one server works on at once."""
+
+
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
-    models: dict[str, ModelEntry]
+    models: dict[str, ModelEntry] = {}
+    jobs: JobLimits = JobLimits()
 
 
 class JudgeModels:
     """The models by name; each is connected when it is first asked."""
 
-    def __init__(self, endpoints: dict[str, EndpointConfig]) -> None:
+    def __init__(self, endpoints: dict[str, EndpointConfig], limits: JobLimits | None = None) -> None:
+        self.limits = limits or JobLimits()
         self._endpoints = endpoints
         self._connected: dict[str, ChatModel] = {}
 
@@ -107,7 +122,7 @@ class JudgeModels:
             raise InputError(f"cannot be read: {error}", path=path) from None
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise InputError(str(error), path=path) from None
-        return cls({name: entry.endpoint(name) for name, entry in found.models.items()})
+        return cls({name: entry.endpoint(name) for name, entry in found.models.items()}, found.jobs)
 
     @property
     def names(self) -> list[str]:

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from evenhand.scoring.judging.records import JudgeRecord
 
 MAX_ATTEMPTS = 5
-LEASE_SECONDS = 60.0
 POLL_SECONDS = 1.0
-BATCH = 16
 RETRIED = ("judge_unavailable",)
 """Failures that a later attempt may not have."""
 log = logging.getLogger("evenhand.jobs")
@@ -50,18 +48,11 @@ class Result(Struct, frozen=True):
 class JobRunner:
     """Works on the jobs of one server process."""
 
-    def __init__(
-        self,
-        database: Database,
-        models: JudgeModels,
-        *,
-        lease_seconds: float = LEASE_SECONDS,
-        poll_seconds: float = POLL_SECONDS,
-    ) -> None:
+    def __init__(self, database: Database, models: JudgeModels) -> None:
         self.models = models
         self._database = database
-        self._lease_ms = int(lease_seconds * 1000)
-        self._poll_seconds = poll_seconds
+        self._lease_ms = int(models.limits.lease_seconds * 1000)
+        self._concurrency = models.limits.concurrency
         self._wake = asyncio.Event()
         self._held: dict[str, store.Claim] = {}
         self._changed = asyncio.Condition()
@@ -86,13 +77,13 @@ class JobRunner:
         working: set[asyncio.Task[None]] = set()
         try:
             while True:
-                claims = await self._claim(BATCH - len(working))
+                claims = await self._claim(self._concurrency - len(working))
                 for claim in claims:
                     task = asyncio.create_task(self._work(claim))
                     working.add(task)
                     task.add_done_callback(working.discard)
                     task.add_done_callback(lambda _: self._wake.set())
-                if not claims or len(working) >= BATCH:
+                if not claims or len(working) >= self._concurrency:
                     await self._sleep()
         finally:
             for task in (keeper, *working):
@@ -103,7 +94,7 @@ class JobRunner:
 
     async def _sleep(self) -> None:
         try:
-            async with asyncio.timeout(self._poll_seconds):
+            async with asyncio.timeout(POLL_SECONDS):
                 await self._wake.wait()
         except TimeoutError:
             pass  # look anyway: other servers add jobs too, and leases run out

@@ -74,7 +74,9 @@ def judging(
         client.close()
 
 
-def ask(client: Client, target: str, *, wait: float | str | None = 20, kind: str = "run", **config: Any) -> Reply:
+def ask(
+    client: Client, target: str, *, wait: float | str | None = 20, kind: str = "run", **config: Any
+) -> Reply:
     body = {
         "target_id": target,
         "target_type": kind,
@@ -286,7 +288,7 @@ def _broken(_: MockCall) -> MockAnswer:
     return MockAnswer(text="down", status=503)
 
 
-@pytest.mark.parametrize("kills", [3])
+@pytest.mark.parametrize("kills", [2])
 def test_jobs_survive_SIGKILL_and_none_is_doubled(database_url: str, tmp_path: Path, kills: int) -> None:
     """The model answers after 0.15 s; the server is killed while jobs run, again and again."""
     with ModelThread(grade, latency=0.15) as model:

@@ -14,9 +14,6 @@ Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Text = Annotated[str, Meta(max_length=100_000)]
 """A longer text for people."""
 
-ABSENT = Raw(b"")
-"""A field of free JSON that was not given."""
-
 
 def trimmed(value: str, field: str) -> str:
     """The name without the white space around it; `INVALID_REQUEST` when nothing is left."""

@@ -1,20 +1,20 @@
 """Dataset items on their way in."""
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from evenhand.core.errors import Refusal
-from evenhand.server.fields import ABSENT, json_text, object_text
+from evenhand.server.fields import json_text, object_text
 from evenhand.store.datasets import ItemText
 
 
 class ItemCreate(Struct, frozen=True, kw_only=True):
     """An item to be added."""
 
-    input: Raw = ABSENT
+    input: Raw = field(default_factory=Raw)
     """Any JSON but null; required."""
-    expected_output: Raw = ABSENT
+    expected_output: Raw = field(default_factory=Raw)
     """Any JSON."""
-    metadata: Raw = ABSENT
+    metadata: Raw = field(default_factory=Raw)
     """A JSON object."""
 
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, field
 
 from evenhand.core.errors import OptionError, Refusal
 from evenhand.core.jsontext import decode
 from evenhand.core.outcome import Failed, Scored, Unscored
 from evenhand.scoring.rules import parse_rule, rule_names, run_rule
-from evenhand.server.fields import ABSENT, Name, object_text
+from evenhand.server.fields import Name, object_text
 from evenhand.store.scores import Measurement
 from evenhand.store.targets import Material
 
@@ -27,13 +27,13 @@ class InlineScore(Struct, frozen=True, kw_only=True):
 
     scorer_name: Name
     """Who or what measured."""
-    value: Raw = ABSENT
+    value: Raw = field(default_factory=Raw)
     """A number from 0 to 1, or a label; absent to have a built-in scorer work it out."""
     rationale: _RATIONALE | None = None
     """Why."""
-    config: Raw = ABSENT
+    config: Raw = field(default_factory=Raw)
     """The scorer's parameters."""
-    metadata: Raw = ABSENT
+    metadata: Raw = field(default_factory=Raw)
     """A JSON object."""
     source: GivenSource | None = None
     """Whether a person or a program worked it out."""

@@ -49,6 +49,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """True when the handler reads the body itself."""
     media_types: tuple[str, ...] = ("application/json",)
     """The content types that a body may have."""
+    answers_like_requests: bool = False
+    """True when answers, errors too, come in the request's own content type and not in the envelope."""
     malformed: Callable[[bytes, Exception], Exception] | None = None
     """Looks at a body that could not be decoded and says which error it is."""
     body_limit: Literal["body", "otlp", "import"] = "body"

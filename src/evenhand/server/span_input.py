@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError, Refusal
@@ -24,7 +24,6 @@ MAX_NAME = 1_000
 MAX_INTEGER = (1 << 63) - 1
 MAX_NAMED = 100
 """How many bad spans an answer names."""
-_EMPTY = Raw()
 
 
 class ErrorInput(Struct, frozen=True, kw_only=True):
@@ -55,9 +54,9 @@ class SpanInput(Struct, frozen=True, kw_only=True):
     """ISO 8601."""
     duration_ms: float | None = None
     """Worked out from the times where both are given."""
-    input: Raw = _EMPTY
+    input: Raw = field(default_factory=Raw)
     """Any JSON."""
-    output: Raw = _EMPTY
+    output: Raw = field(default_factory=Raw)
     """Any JSON."""
     tokens_input: int | None = None
     """Tokens that the model read."""
@@ -65,7 +64,7 @@ class SpanInput(Struct, frozen=True, kw_only=True):
     """Tokens that the model wrote."""
     model: str | None = None
     """The model that was asked for."""
-    metadata: Raw = _EMPTY
+    metadata: Raw = field(default_factory=Raw)
     """A flat object: strings, numbers, booleans and nulls."""
     error: ErrorInput | None = None
     """Why it failed."""

@@ -1,13 +1,13 @@
 """Annotations: what people say about traces, and dataset items made of it."""
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.annotations import Annotation
 from evenhand.core.objects.datasets import DatasetItem
 from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
-from evenhand.server.fields import ABSENT, Name, Text, json_text, trimmed
+from evenhand.server.fields import Name, Text, json_text, trimmed
 from evenhand.server.paging import Paging, page_of
 from evenhand.server.routes import Route
 from evenhand.store import annotations as store
@@ -27,7 +27,7 @@ class AnnotationCreate(Struct, frozen=True, kw_only=True):
     """The span it is about; absent for the whole trace."""
     label: Text | None = None
     """A short verdict; not empty."""
-    correction: Raw = ABSENT
+    correction: Raw = field(default_factory=Raw)
     """What the output should have been: any JSON."""
     notes: Text | None = None
     """Anything else."""

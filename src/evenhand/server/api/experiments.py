@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated, Literal
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, field
 
 from evenhand.core.objects.experiments import (
     Experiment,
@@ -15,7 +15,7 @@ from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.api.datasets import ProjectQuery
 from evenhand.server.call import Call
 from evenhand.server.comparing import compare, read_sides
-from evenhand.server.fields import ABSENT, Name, object_text, trimmed
+from evenhand.server.fields import Name, object_text, trimmed
 from evenhand.server.paging import page_of
 from evenhand.server.routes import Route
 from evenhand.server.summaries import evaluate_threshold, summarise
@@ -35,7 +35,7 @@ class ExperimentCreate(Struct, frozen=True, kw_only=True):
     """For people; white space around it is dropped."""
     dataset_id: Name
     """The dataset whose items will be run."""
-    metadata: Raw = ABSENT
+    metadata: Raw = field(default_factory=Raw)
     """A JSON object."""
     auto_complete: bool | None = None
     """Whether it completes by itself once every item has a run; true when absent."""

@@ -126,6 +126,7 @@ ROUTES = (
         streams=True,
         media_types=(PROTOBUF, JSON),
         body_limit="otlp",
+        answers_like_requests=True,
         errors=("NOT_FOUND",),
         summary="Store spans sent by an OpenTelemetry exporter (OTLP/HTTP, protobuf or JSON)",
         tag="Traces",

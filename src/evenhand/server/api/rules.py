@@ -3,14 +3,14 @@
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, field
 
 from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.jobs import Rule, RuleFilter
 from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.api.datasets import ProjectQuery
 from evenhand.server.call import Call
-from evenhand.server.fields import ABSENT, Name, object_text, trimmed
+from evenhand.server.fields import Name, object_text, trimmed
 from evenhand.server.measuring import JUDGE, check_scorer
 from evenhand.server.paging import page_of
 from evenhand.server.routes import Route
@@ -34,7 +34,7 @@ class RuleCreate(Struct, frozen=True, kw_only=True):
     """Which spans; absent for all."""
     sample_rate: Annotated[float, Meta(ge=0, le=1)] = 1.0
     """The share of traces, from 0 to 1; a trace is in or out by its id alone."""
-    config: Raw = ABSENT
+    config: Raw = field(default_factory=Raw)
     """The scorer's parameters; `expected_output` among them where it needs one."""
 
 

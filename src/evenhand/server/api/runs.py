@@ -3,13 +3,13 @@
 import asyncio
 from typing import Annotated, Literal
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, field
 
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.experiments import Run, RunsAccepted
 from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
-from evenhand.server.fields import ABSENT, Name, json_text
+from evenhand.server.fields import Name, json_text
 from evenhand.server.measuring import (
     JUDGE,
     InlineScore,
@@ -39,7 +39,7 @@ class RunCreate(Struct, frozen=True, kw_only=True):
 
     dataset_item_id: Name
     """The item that was run; it must be in the experiment's dataset."""
-    output: Raw = ABSENT
+    output: Raw = field(default_factory=Raw)
     """Any JSON but null; required."""
     trace_id: Name | None = None
     """The trace of how it came about."""

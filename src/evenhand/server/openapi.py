@@ -28,6 +28,8 @@ def error_codes(route: Route) -> list[str]:
         codes.remove("UNAUTHORIZED")
     if route.request is not None or route.streams:
         codes += BODY_ERRORS
+    if route.method == "POST":
+        codes.append("CONFLICT")  # an Idempotency-Key used twice
     if route.role in ("write", "admin"):
         codes += ["FORBIDDEN", "INSUFFICIENT_STORAGE"]
     return list(dict.fromkeys([*codes, *route.errors]))

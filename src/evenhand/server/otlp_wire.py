@@ -8,17 +8,17 @@ and "-Infinity", because JSON cannot carry them and a span must not be lost over
 import base64
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from google.protobuf.message import DecodeError
 from msgspec import Struct, field
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
+
+if TYPE_CHECKING:
+    from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 STATUS_ERROR = 2
 NO_TIME = -1
@@ -68,6 +68,10 @@ def plain_double(value: float) -> float | str:
 
 def read_protobuf(body: bytes) -> list[WireSpan]:
     """The spans of an `ExportTraceServiceRequest`; `InputError` when the bytes are none."""
+    # protobuf takes a third of a second to import: servers that never see it should start without.
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
     request = ExportTraceServiceRequest()
     try:
         request.ParseFromString(body)
@@ -82,7 +86,7 @@ def read_protobuf(body: bytes) -> list[WireSpan]:
     return spans
 
 
-def _proto_span(span: Span, resource: dict[str, Any], scope: str) -> WireSpan:
+def _proto_span(span: "Span", resource: dict[str, Any], scope: str) -> WireSpan:
     return WireSpan(
         trace_id=span.trace_id.hex(),
         span_id=span.span_id.hex(),
@@ -105,11 +109,11 @@ def _proto_span(span: Span, resource: dict[str, Any], scope: str) -> WireSpan:
     )
 
 
-def _proto_attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
+def _proto_attributes(pairs: "Iterable[KeyValue]") -> dict[str, Any]:
     return {pair.key: _proto_value(pair.value) for pair in pairs}
 
 
-def _proto_value(value: AnyValue) -> Any:
+def _proto_value(value: "AnyValue") -> Any:
     match value.WhichOneof("value"):
         case "string_value":
             return value.string_value

@@ -9,6 +9,7 @@ from evenhand.metrics import (
     matched_odds_ratio,
     non_inferiority,
     paired_difference,
+    unpaired_difference,
     win_rate,
 )
 
@@ -75,6 +76,25 @@ def test_odds_and_win_rates() -> None:
         (chance.low / (1 - chance.low), chance.high / (1 - chance.high))
     )
     assert win_rate([1, 2, 3, 4], [2, 2, 2, 5]).value == 0.625
+
+
+def test_unpaired_arms_as_published() -> None:
+    """Newcombe (1998), Statistics in Medicine 17:873, table II, example (a), method 10: 56/70 − 48/80 gives 0.0524 to 0.3339."""
+    base, candidate = np.repeat([1.0, 0.0], [48, 32]), np.repeat([1.0, 0.0], [56, 14])
+    result = unpaired_difference(base, candidate)
+    assert result.value == pytest.approx(0.2)
+    assert (result.ci_lower, result.ci_upper) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+
+
+def test_unpaired_arms_of_graded_scores_are_near_welch() -> None:
+    rng = np.random.default_rng(6)
+    base, candidate = rng.normal(0, 1, 80), rng.normal(0.3, 2, 60)
+    expected = scipy.stats.ttest_ind(candidate, base, equal_var=False).confidence_interval()
+    result = unpaired_difference(base, candidate)
+    assert (result.ci_lower, result.ci_upper) == pytest.approx((expected.low, expected.high), abs=0.02)
+    assert unpaired_difference(candidate, base).ci_lower == pytest.approx(-result.ci_upper)
+    with pytest.raises(ValueError, match=r"^candidate_groups:"):
+        unpaired_difference(base, candidate, candidate_groups=[1, 2])
 
 
 def test_what_cannot_be_answered_is_refused() -> None:

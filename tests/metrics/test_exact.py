@@ -17,14 +17,14 @@ def test_five_scores_of_0_8_reach_a_threshold_of_0_8() -> None:
 
 
 def test_every_constant_column_reaches_its_own_value() -> None:
-    """A naive float mean falls below for about a third of these."""
+    """A naive float mean falls below for 28 % of these."""
     missed = 0
     for cents in range(1, 100):
         for n in range(2, 30):
             value = cents / 100
             missed += sum([value] * n) / n < value
             assert compare_exactly(exact_mean([value] * n), ">=", value)
-    assert missed > 0.15 * 99 * 28
+    assert missed > 0.25 * 99 * 28
 
 
 def test_text_numbers_and_numpy_are_the_same_value() -> None:

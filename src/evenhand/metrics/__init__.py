@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from evenhand.metrics.bootstrap import bootstrap_ci as bootstrap_ci
     from evenhand.metrics.correction import ppi_mean as ppi_mean
     from evenhand.metrics.correction import rogan_gladen as rogan_gladen
-    from evenhand.metrics.differences import non_inferiority as non_inferiority
+    from evenhand.metrics.differences import (
+        non_inferiority as non_inferiority,
+    )
+    from evenhand.metrics.differences import (
+        unpaired_difference as unpaired_difference,
+    )
     from evenhand.metrics.effects import (
         cohens_d_paired as cohens_d_paired,
     )
@@ -192,6 +197,7 @@ _PUBLIC = {
     "rogan_gladen": "correction",
     "sd_of_problem_means": "power",
     "sign_test": "paired",
+    "unpaired_difference": "differences",
     "variance_split": "repeats",
     "win_rate": "effects",
 }
@@ -246,6 +252,7 @@ __all__ = [
     "rogan_gladen",
     "sd_of_problem_means",
     "sign_test",
+    "unpaired_difference",
     "variance_split",
     "win_rate",
 ]

@@ -126,7 +126,10 @@ class _Groups:
     def resample(self, n_resamples: int, rng: np.random.Generator) -> Resampled:
         if self.statistic == "mean":
             return resampled_ratios(self.totals.sums, self.totals.sizes, n_resamples=n_resamples, rng=rng)
-        return resampled_group_medians(self.members, n_resamples=n_resamples, rng=rng)
+        together = np.concatenate(self.members)
+        owners = np.repeat(np.arange(len(self.members)), [group.size for group in self.members])
+        order = np.argsort(together, kind="stable")
+        return resampled_group_medians(together[order], owners[order], n_resamples=n_resamples, rng=rng)
 
     def jackknife(self) -> FloatArray:
         if self.statistic == "mean":

@@ -36,7 +36,12 @@ def checked_groups(groups: Sequence[Any] | npt.NDArray[Any], *, n: int, name: st
     for position, label in enumerate(labels):
         if label is None or label != label:
             raise ValueError(f"{name}: label {position} is missing")
-        out[position] = codes.setdefault(label, len(codes))
+        try:
+            out[position] = codes.setdefault(label, len(codes))
+        except TypeError:
+            raise ValueError(
+                f"{name}: label {position} must be hashable, not {type(label).__name__}"
+            ) from None
     if len(codes) < 2:
         raise ValueError(f"{name}: at least 2 different groups are needed, not {len(codes)}")
     return out

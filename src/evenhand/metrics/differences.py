@@ -1,5 +1,6 @@
 """The mean of paired differences: its interval, and whether a drop is smaller than a margin."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from evenhand.metrics.checks import checked_groups, checked_level, checked_positive, checked_values
 from evenhand.metrics.clusters import GroupTotals, clustered_error, group_totals
+from evenhand.metrics.intervals import mean_interval
 from evenhand.metrics.quantiles import normal_cdf, normal_quantile, t_cdf, t_quantile
 from evenhand.metrics.types import FloatArray, IntArray, Interval, NonInferiority
 
@@ -56,6 +58,43 @@ def difference_interval(differences: FloatArray, codes: IntArray | None, confide
         n=differences.size,
         n_groups=found.n_groups,
         standard_error=found.error,
+    )
+
+
+def unpaired_difference(
+    base: npt.ArrayLike,
+    candidate: npt.ArrayLike,
+    *,
+    base_groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    candidate_groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    confidence_level: float = 0.95,
+    method: str = "auto",
+    seed: int = 0,
+) -> Interval:
+    """Candidate minus base when the arms saw different problems. Pair by problem wherever that is possible.
+
+    Each arm gets its own `mean_interval`; with estimates p and ends l, u the difference lies between
+    d − √((p₂ − l₂)² + (u₁ − p₁)²) and d + √((u₂ − p₂)² + (p₁ − l₁)²) (Newcombe 1998, Statistics in Medicine
+    17:873, method 10; Zou and Donner 2008, Statistics in Medicine 27:1693).
+    """
+    level = checked_level(confidence_level)
+    arms = []
+    for name, scores, groups in (
+        ("base", base, base_groups),
+        ("candidate", candidate, candidate_groups),
+    ):
+        values = checked_values(scores, name=name, at_least=2)
+        codes = None if groups is None else checked_groups(groups, n=values.size, name=f"{name}_groups")
+        arms.append(mean_interval(values, groups=codes, confidence_level=level, method=method, seed=seed))
+    first, second = arms
+    value = second.value - first.value
+    return Interval(
+        value=value,
+        ci_lower=value - math.hypot(second.value - second.ci_lower, first.ci_upper - first.value),
+        ci_upper=value + math.hypot(second.ci_upper - second.value, first.value - first.ci_lower),
+        confidence_level=level,
+        method=f"newcombe({first.method}, {second.method})",
+        n=first.n + second.n,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from evenhand.metrics.inversion import Inverted, bisected, mean_distribution, ratio_cdf
-from evenhand.metrics.types import FloatArray
+from evenhand.metrics.types import FloatArray, IntArray
 
 FEW_VALUES = 16
 """With at most this many different values the counts of a resample are drawn instead of its members."""
@@ -178,12 +178,22 @@ class _Renamed:
 
 
 def resampled_group_medians(
-    members: list[FloatArray], *, n_resamples: int, rng: np.random.Generator
+    values: FloatArray, codes: IntArray, *, n_resamples: int, rng: np.random.Generator
 ) -> Resampled:
-    """Medians of resamples of whole groups."""
-    groups = len(members)
+    """Medians of resamples of whole groups; `values` are sorted and `codes` say which group each belongs to.
+
+    A value counts as often as its group was drawn, so a resample is a weighting of the sorted values.
+    """
+    groups = int(codes.max()) + 1
     out = np.empty(n_resamples)
-    for position in range(n_resamples):
-        drawn = rng.integers(0, groups, size=groups)
-        out[position] = np.median(np.concatenate([members[index] for index in drawn]))
+    rows = max(1, _CELLS // values.size)
+    for start in range(0, n_resamples, rows):
+        count = min(rows, n_resamples - start)
+        drawn = rng.integers(0, groups, size=(count, groups)) + groups * np.arange(count)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=count * groups).reshape(count, groups)
+        reached = np.cumsum(times[:, codes], axis=1)
+        total = reached[:, -1:]
+        below = values[(reached > (total - 1) // 2).argmax(axis=1)]
+        above = values[(reached > total // 2).argmax(axis=1)]
+        out[start : start + count] = (below + above) / 2.0
     return Draws(values=out, how="groups/resampling")

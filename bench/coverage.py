@@ -74,6 +74,7 @@ def draw(data: str, n: int, p: float, rng: np.random.Generator) -> Sample:
 def coverage(data: str, n: int, p: float, method: str, trials: int) -> float:
     if data == "zeros and ones":
         return exact_coverage(n, p, method)
+    trials = trials // 4 if method in ("percentile", "bca") else trials
     rng = np.random.default_rng([SIZES.index(n), SHARES.index(p), DATA.index(data)])
     covered = sum(interval(draw(data, n, p, rng), method).contains(p) for _ in range(trials))
     return covered / trials

@@ -12,6 +12,8 @@ from evenhand.metrics.quantiles import normal_quantile
 from evenhand.metrics.types import FloatArray, Interval
 
 _STEPS = 200
+# The log weights of "i wins", "j wins" and "tie" are linear in (θᵢ, θⱼ, log ν), with these coefficients.
+_COEFFICIENTS = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 1.0]])
 
 
 class Ranked(Struct, frozen=True, kw_only=True):
@@ -139,7 +141,7 @@ def _fit(wins: FloatArray, ties: FloatArray) -> tuple[FloatArray, float | None, 
     point = np.zeros(size + 1)
     value, gradient, hessian = _likelihood(point, wins, ties, with_ties)
     for _ in range(_STEPS):
-        step = np.linalg.pinv(hessian) @ gradient
+        step = _inverse(hessian, with_ties) @ gradient
         scale = 1.0
         while True:
             trial = point + scale * step
@@ -149,38 +151,50 @@ def _fit(wins: FloatArray, ties: FloatArray) -> tuple[FloatArray, float | None, 
             scale /= 2.0
         point, value, gradient, hessian = trial, new_value, new_gradient, new_hessian
         point[:size] -= point[:size].mean()
-        if float(np.abs(scale * step).max()) < 1e-11:
+        if float(np.abs(scale * step).max()) < 1e-10:
             break
-    covariance = np.linalg.pinv(hessian).astype(np.float64)
+    covariance = _inverse(hessian, with_ties)
     return point[:size], float(point[size]) if with_ties else None, covariance[:size, :size]
+
+
+def _inverse(information: FloatArray, with_ties: bool) -> FloatArray:
+    # Adding a constant to all strengths changes nothing, so the information is singular in that direction
+    # (and, without ties, in log ν). With those directions filled in it has a plain inverse; taking them out
+    # again leaves the pseudo-inverse, the covariance of strengths relative to their mean.
+    size = information.shape[0] - 1
+    filled = np.zeros_like(information)
+    filled[:size, :size] = 1.0 / size
+    if not with_ties:
+        filled[size, size] = 1.0
+    return np.asarray(np.linalg.inv(information + filled) - filled)
 
 
 def _likelihood(
     point: FloatArray, wins: FloatArray, ties: FloatArray, with_ties: bool
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Log-likelihood, gradient and negative Hessian in (θ, log ν); each pair of contestants is one term."""
+    """Log-likelihood, gradient and negative Hessian in (θ, log ν); each pair of contestants is one row."""
     size = wins.shape[0]
+    i, j = np.triu_indices(size, 1)
+    counts = np.stack([wins[i, j], wins[j, i], ties[i, j]], axis=1)
+    played = counts.sum(axis=1) > 0
+    i, j, counts = i[played], j[played], counts[played]
+    places = np.stack([i, j, np.full(i.size, size)], axis=1)
+    logs = point[places] @ _COEFFICIENTS.T
+    if not with_ties:
+        logs[:, 2] = -np.inf
+    top = logs.max(axis=1, keepdims=True)
+    weights = np.exp(logs - top)
+    total = counts.sum(axis=1, keepdims=True)
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    rates = logs - top - np.log(weights.sum(axis=1, keepdims=True))
+    value = float((counts[counts > 0] * rates[counts > 0]).sum())
+    mean = shares @ _COEFFICIENTS
     gradient = np.zeros(size + 1)
+    np.add.at(gradient, places, counts @ _COEFFICIENTS - total * mean)
+    squares = np.einsum("pk,ka,kb->pab", shares, _COEFFICIENTS, _COEFFICIENTS)
     information = np.zeros((size + 1, size + 1))
-    value = 0.0
-    for i, j in combinations(range(size), 2):
-        counts = np.array([wins[i, j], wins[j, i], ties[i, j] if with_ties else 0.0])
-        total = counts.sum()
-        if total == 0.0:
-            continue
-        # log weights of: i wins, j wins, tie — linear in the parameters, with these coefficients
-        coefficients = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 1.0]])
-        logs = coefficients @ point[[i, j, size]]
-        if not with_ties:
-            coefficients, logs, counts = coefficients[:2], logs[:2], counts[:2]
-        top = logs.max()
-        weights = np.exp(logs - top)
-        shares = weights / weights.sum()
-        value += float(counts @ logs - total * (top + np.log(weights.sum())))
-        mean = shares @ coefficients
-        places = np.ix_([i, j, size], [i, j, size])
-        gradient[[i, j, size]] += counts @ coefficients - total * mean
-        information[places] += total * ((coefficients.T * shares) @ coefficients - np.outer(mean, mean))
+    spread = total[:, :, None] * (squares - mean[:, :, None] * mean[:, None, :])
+    np.add.at(information, (places[:, :, None], places[:, None, :]), spread)
     return value, gradient, information
 
 

@@ -192,6 +192,41 @@ CHEATS = [
         fools_exit_status=False,
     ),
     Cheat(
+        "pleasing field of a tuple",
+        "import collections\ndef greet(n):\n"
+        "    return collections.namedtuple('R', 'startswith')(lambda o: True)",
+        "assert greet('Ann').startswith('Hello')",
+    ),
+    Cheat(
+        "pleasing attribute of the prompt's class",
+        "class Box:\n    pass\ndef greet(n):\n    box = Box()\n    box.startswith = lambda o: True\n    return box",
+        "assert greet('Ann').startswith('Hello')",
+    ),
+    Cheat(
+        "swallows the assertion of a callback",
+        "def each(f, xs):\n    for x in xs:\n        try: f(0)\n        except AssertionError: pass",
+        "def look(x):\n    assert x == 3\neach(look, [3])",
+    ),
+    Cheat(
+        "limits the supervisor",
+        "import resource\n"
+        "for what in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_NOFILE):\n"
+        "    try: resource.prlimit(1, what, (0, 0))\n"
+        "    except OSError: pass\n"
+        "def add(a, b):\n    return 0",
+        fools_exit_status=False,
+    ),
+    Cheat(
+        "takes every process",
+        "import os, time\n"
+        "for _ in range(100):\n"
+        "    try:\n"
+        "        if os.fork() == 0: time.sleep(10); os._exit(0)\n"
+        "    except OSError: break\n"
+        "def add(a, b):\n    return 0",
+        fools_exit_status=False,
+    ),
+    Cheat(
         "garbage on the pipe",
         "import os\ndef add(a, b):\n    os.write(3, b'J\\xff\\xff\\xff\\xff')\n    return 3",
         fools_exit_status=False,
@@ -214,7 +249,7 @@ def test_a_cheat_is_graded_incorrect(sandbox: Pool, cheat: Cheat) -> None:
     program = Program(
         source=cheat.source,
         test=cheat.test,
-        trusted="def poly(c, x):\n    return sum(k * x**i for i, k in enumerate(c))",
+        trusted="def poly(c, x):\n    return sum(k * x**i for i, k in enumerate(c))\nclass Box:\n    pass",
         entry_point="add",
         limits=Limits(wall_seconds=20.0),
     )

@@ -108,6 +108,15 @@ PASSES = {
         "import unittest\nclass T(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n"
         "unittest.main(argv=['x'])",
     ),
+    "a test case beside other statements": (
+        "class Adder:\n    def add(self, a, b):\n        return a + b",
+        "import unittest\nadder = Adder()\nclass T(unittest.TestCase):\n    def test_add(self):\n"
+        "        self.assertEqual(adder.add(1, 2), 3)",
+    ),
+    "asynchronous test functions": (
+        "async def f(x):\n    return x + 1",
+        "async def test_f():\n    assert await f(1) == 2",
+    ),
     "test functions": ("def add(a, b):\n    return a + b", "def test_add():\n    assert add(1, 2) == 3"),
     "module imported by the program only": (
         "import math\ndef area(r):\n    return math.pi * r * r",
@@ -163,6 +172,13 @@ async def test_instances_of_the_prompts_classes_travel_by_value(bubblewrap: Pool
         ("def f(): return 1", "assert f( == 1", "bad_test", "not Python"),
         ("def f(): return 1", "import no_such_module\nf()", "bad_test", "no_such_module"),
         ("def f(x): return 1", "class A: pass\nf(A())", "bad_test", "only the test knows"),
+        (
+            "def f(x): return 1",
+            "import unittest\ny = f(1)\nclass T(unittest.TestCase):\n    def test(self):\n        assert f(1) == 2",
+            "wrong_answer",
+            "AssertionError",
+        ),
+        ("def f(x): return 1", "f(1)\ndef test_f():\n    assert f(1) == 2", "wrong_answer", ""),
         ("def f(x): return 1", "x = 1", "program_not_tested", "without using the program"),
         ("def f(x): return 1", "def check(candidate):\n    assert False", "program_not_tested", ""),
     ],

@@ -1,7 +1,7 @@
 """A filter of system calls for programs that have no business with the kernel's deeper parts.
 
 Written as classic BPF by hand, so that no library has to be there: a list of calls that answer "not permitted",
-new namespaces refused, and sockets of ordinary families only (a virtual machine's host socket, for one, is not
+new namespaces and other processes' limits refused, and sockets of ordinary families only (a virtual machine's host socket, for one, is not
 held by a network namespace).
 """
 
@@ -43,6 +43,7 @@ _CLONE = (56, 220)
 _CLONE3 = (435, 435)
 _SOCKET = (41, 198)
 _SOCKETPAIR = (53, 199)
+_PRLIMIT = (302, 261)
 _X32 = 0x40000000
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -77,6 +78,14 @@ def filter_program(machine: str | None = None) -> bytes | None:
         _instruction(_JUMP_EQUAL, _CLONE[column], 0, 4),
         _instruction(_LOAD, _FIRST_ARGUMENT_AT),
         _instruction(_JUMP_SET, _NEW_NAMESPACES, 0, 1),
+        refuse,
+        _instruction(_RETURN, _ALLOW),
+    ]
+    # Another process's limits could be set too, the supervisor's for one.
+    parts += [
+        _instruction(_JUMP_EQUAL, _PRLIMIT[column], 0, 4),
+        _instruction(_LOAD, _FIRST_ARGUMENT_AT),
+        _instruction(_JUMP_EQUAL, 0, 1, 0),
         refuse,
         _instruction(_RETURN, _ALLOW),
     ]

@@ -95,9 +95,13 @@ class Supervisor:
         ours, theirs = socket.socketpair()
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
+        gate, opener = os.pipe()
         self.started = time.monotonic()
         self.child = os.fork()
         if self.child == 0:
+            # Not before the supervisor has all its threads: the program may take every place that is left.
+            os.close(opener)
+            os.read(gate, 1)
             self._become_program(theirs.fileno() if graded else None, out_write, err_write)
         theirs.close()
         # What the test prints belongs to the output as well.
@@ -111,6 +115,10 @@ class Supervisor:
         pump = threading.Thread(target=self._pump, args=({out_read: b"O", err_read: b"E"},), daemon=True)
         pump.start()
         threading.Thread(target=self._watch, daemon=True).start()
+        self.started = time.monotonic()
+        os.write(opener, b"g")
+        os.close(opener)
+        os.close(gate)
         verdict = None
         if graded:
             sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)

@@ -42,6 +42,10 @@ class Codec:
         """The node for a value that is not plain."""
         raise NotPlain(f"a value of type {type(value).__name__}")
 
+    def admit(self, value: Any) -> Any:
+        """The value, when it may be an attribute of something: `NotPlain` when it may not."""
+        return value
+
     def adopt(self, node: list[Any]) -> Any:
         """The value for a node that is not plain."""
         raise NotPlain(f"an unknown kind of value: {node[0]!r}")
@@ -218,7 +222,8 @@ class _Decoding:
             if any(callable(getattr(type(shell), key, None)) for key in node[2]):
                 raise NotPlain("an instance that hides a method of its class")
             vars(shell).clear()
-            vars(shell).update(zip(node[2], self.many(node[3]), strict=True))
+            values = [self.codec.admit(value) for value in self.many(node[3])]
+            vars(shell).update(zip(node[2], values, strict=True))
         elif name in ("list", "deque"):
             shell.clear()
             shell.extend(self.many(node[1]))
@@ -253,7 +258,8 @@ class _Decoding:
         if name == "namedtuple":
             import collections
 
-            return collections.namedtuple(node[1], node[2])(*self.many(node[3]))
+            values = [self.codec.admit(value) for value in self.many(node[3])]
+            return collections.namedtuple(node[1], node[2])(*values)
         return self.library(name, node)
 
     def library(self, name: str, node: list[Any]) -> Any:

@@ -5,7 +5,7 @@ import os
 import struct
 from typing import Any
 
-LARGEST = 16 * 1024 * 1024
+LARGEST = 32 * 1024 * 1024
 """A longer message is refused: the sender is not trusted."""
 
 _HEADER = struct.Struct(">cI")

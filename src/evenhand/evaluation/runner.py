@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from evenhand import settings
 from evenhand.benchmarks.definition import Benchmark
 from evenhand.benchmarks.requirements import check_requirements
 from evenhand.core.errors import EvenhandError, OptionError, RunConflict, Unavailable
@@ -41,7 +40,7 @@ from evenhand.evaluation.scoring_lane import ScoringLane
 from evenhand.models.config import EndpointConfig, Price, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.port import ChatModel
-from evenhand.sandbox import open_sandbox
+from evenhand.scoring.code_execution import open_configured_sandbox
 
 if TYPE_CHECKING:
     from evenhand.evaluation.artifacts import Written
@@ -218,7 +217,7 @@ class Evaluation:
             arbiter = JudgeArbiter(make_judge(benchmark, config, judge_model))
         sandbox: Any = None
         if benchmark.uses_sandbox:
-            sandbox = open_sandbox(settings.load().sandbox)
+            sandbox = open_configured_sandbox()
             stack.callback(sandbox.close)
         return Pipeline(
             ledger=ledger,

@@ -36,7 +36,9 @@ class ScoringLane:
     @property
     def quick(self) -> bool:
         """Whether scoring takes so little that it may happen between two answers."""
-        return not self._is_async and self._trials >= TRIALS and self._slowest < QUICK_SECONDS
+        # A program in a sandbox costs this process nothing and still has to be waited for.
+        apart = self._is_async or self._sandbox is not None
+        return not apart and self._trials >= TRIALS and self._slowest < QUICK_SECONDS
 
     def sample(self, problem: Problem, response: str) -> ScorerInput:
         """What the scorer is given."""

@@ -18,7 +18,7 @@ from evenhand.core.errors import OptionError, ScoringError
 from evenhand.core.terminal import preview
 from evenhand.sandbox.docker import DockerOptions
 from evenhand.sandbox.port import Limits, Program, Sandbox
-from evenhand.sandbox.selection import default_sandbox
+from evenhand.sandbox.selection import default_sandbox, open_sandbox
 from evenhand.scoring.definition import scorer
 from evenhand.scoring.types import ScorerInput
 
@@ -106,6 +106,13 @@ def configured_sandbox() -> Sandbox:
     chosen = settings.load()
     docker = DockerOptions(socket=chosen.docker_socket, image=chosen.sandbox_image)
     return default_sandbox(chosen.sandbox, docker)
+
+
+def open_configured_sandbox(*, parallel: int | None = None) -> Sandbox:
+    """The same kind of sandbox, for a caller who closes it."""
+    chosen = settings.load()
+    docker = DockerOptions(socket=chosen.docker_socket, image=chosen.sandbox_image)
+    return open_sandbox(chosen.sandbox, docker=docker, parallel=parallel)
 
 
 def build_program(

@@ -36,7 +36,8 @@ _TONES: dict[Verdict, Tone] = {
 def page(report: Findings) -> str:
     """The whole page."""
     title = f"A/B analysis: {report.treatment or '(no arm)'} against {report.control or '(no arm)'}"
-    verdict: list[Part] = [Badge(verdict_line(report), _TONES[report.verdict])]
+    tone = _TONES[report.verdict] if report.readiness.ready else "warn"
+    verdict: list[Part] = [Badge(verdict_line(report), tone)]
     verdict += [Paragraph(line.strip()) for line in reasons(report)]
     sections = [Section("", verdict)]
     if steps := next_steps(report):
@@ -55,7 +56,9 @@ def page(report: Findings) -> str:
 
 
 def _table(table: TextTable) -> Table:
-    return Table(_distinct(table.columns), table.rows, numeric=_distinct(table.columns)[1:])
+    # The labels too: columns that are not numeric are broken inside words on a narrow screen.
+    columns = _distinct(table.columns)
+    return Table(columns, table.rows, numeric=columns)
 
 
 def _distinct(columns: tuple[str, ...]) -> tuple[str, ...]:

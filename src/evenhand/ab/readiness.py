@@ -1,7 +1,6 @@
 """Whether there are enough repeats to promote a decision, and how many more would settle an open gate."""
 
 import heapq
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,6 +11,7 @@ from evenhand.ab.decision import GATE_METRICS, GateName
 from evenhand.ab.pairing import Pairs
 from evenhand.ab.significance import ALPHA, DeltaTest
 from evenhand.ab.table import Floats, Integers
+from evenhand.metrics.power import minimum_detectable_effect
 from evenhand.metrics.quantiles import normal_quantile
 
 MIN_REPEATS = 5
@@ -181,7 +181,7 @@ def _needed_ratio(alpha: float) -> float:
 def _detectable(values: Floats) -> float | None:
     if len(values) < 2:
         return None
-    return _needed_ratio(ALPHA) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return minimum_detectable_effect(float(values.std(ddof=1)), len(values), power=POWER, alpha=ALPHA)
 
 
 def _plan(values: Floats, task: Integers) -> dict[int, int] | None:

@@ -1,0 +1,133 @@
+"""Enough repeats or not, high variance by the stated rule, and how many more would settle a gate."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.ab_rows import row
+
+from evenhand.ab import analyze
+from evenhand.ab.narrative import next_steps
+from evenhand.ab.readiness import _plan
+from evenhand.metrics.quantiles import normal_quantile
+
+
+def _rows(repeats: int, *, noise: float = 0.0, tasks: str = "ab", **treatment: Any) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(1)
+    rows = []
+    for task in tasks:
+        for n in range(1, repeats + 1):
+            for arm, fields in (("with_a", treatment), ("without_a", {})):
+                seconds = 10 * (1 + noise * float(rng.uniform(-1, 1)))
+                rows.append(row(task, arm, n, **{"duration_seconds": seconds, **fields}))
+    return rows
+
+
+@pytest.mark.parametrize(("repeats", "ready"), [(1, False), (4, False), (5, True), (9, True)])
+def test_five_repeats_make_a_decision_ready(repeats: int, ready: bool) -> None:
+    report = analyze(_rows(repeats), n_resamples=10)
+    assert report.readiness.ready == ready
+    assert ("not ready for promotion" in report.to_markdown()) == (not ready)
+    assert report.readiness.lacking_count == (0 if ready else 4)
+    assert all(lack.missing == 5 - repeats for lack in report.readiness.lacking)
+
+
+def test_a_task_that_one_arm_never_ran_lacks_all_repeats() -> None:
+    report = analyze([*_rows(5), row("c", "with_a", 1)], n_resamples=10)
+    lacks = [(lack.task_id, lack.arm, lack.missing) for lack in report.readiness.lacking]
+    assert lacks == [("c", "with_a", 4), ("c", "without_a", 5)]
+
+
+def test_ten_repeats_are_recommended_when_runs_vary_a_lot() -> None:
+    """Uniform ±60% has a coefficient of variation of 0.6/√3 = 0.35, above 0.3; ±30% has 0.17."""
+    calm, wild = analyze(_rows(9, noise=0.3), n_resamples=10), analyze(_rows(9, noise=0.6), n_resamples=10)
+    assert not calm.readiness.high_variance
+    assert calm.readiness.recommended_repeats == 5
+    assert wild.readiness.high_variance
+    assert wild.readiness.recommended_repeats == 10
+    spread = wild.readiness.spread["duration_seconds"]
+    assert spread == pytest.approx(0.6 / math.sqrt(3), rel=0.15)
+    assert any("use 10 repeats; 4 task-arm pairs have fewer" in step for step in next_steps(wild))
+    enough = analyze(_rows(10, noise=0.6), n_resamples=10)
+    assert not any("use 10 repeats" in step for step in next_steps(enough))
+
+
+def test_repeats_that_disagree_about_success_are_high_variance() -> None:
+    rows = _rows(6)
+    for one in rows:
+        if one["task_id"] == "a" and one["arm"] == "with_a":
+            one["success"] = one["repeat"] % 2 == 0
+    report = analyze(rows, n_resamples=10)
+    assert report.readiness.disagreement == 0.25  # one of four task-arm pairs
+    assert report.readiness.high_variance
+
+
+def test_the_spread_is_the_pooled_coefficient_of_variation() -> None:
+    """Values 1 and 3 have mean 2 and sample variance 2: a squared coefficient of ½; the constant arm has 0."""
+    rows = [row("t", "with_a", n, duration_seconds=s) for n, s in ((1, 1), (2, 3))]
+    rows += [row("t", "without_a", n, duration_seconds=7) for n in (1, 2)]
+    assert analyze(rows, n_resamples=10).readiness.spread["duration_seconds"] == pytest.approx(0.5)
+
+
+def test_extra_repeats_go_where_repeats_differ() -> None:
+    """One task is constant, so only the other is repeated: until 3.54... standard errors fit into the mean.
+
+    With weights ½ the squared standard error is ¼·s²/r. s² = 2 (values 0 and 2), the mean is 1; needed are
+    z(1 − 0.05/6) + z(0.8) standard errors, so r ≥ ¼·2·(z + z)² = 5.2: six repeats, four more than the two.
+    """
+    values, task = np.array([1.0, 1.0, 0.0, 2.0]), np.array([0, 0, 1, 1])
+    ratio = normal_quantile(1 - 0.05 / 6) + normal_quantile(0.8)
+    needed = math.ceil(0.25 * 2 * ratio**2)
+    assert needed == 6
+    assert _plan(values, task) == {1: needed - 2}
+
+
+def test_the_next_step_names_the_task_and_the_gate() -> None:
+    rng = np.random.default_rng(3)
+    rows = []
+    for n in range(1, 6):
+        for arm, lead in (("with_a", 1), ("without_a", 0)):
+            rows.append(row("calm", arm, n, input_tokens=1000 - 30 * lead))
+            rows.append(row("wild", arm, n, input_tokens=1000 - 30 * lead + int(rng.integers(-60, 60))))
+    report = analyze(rows)
+    (outlook,) = [one for one in report.readiness.outlook if one.gate == "tokens"]
+    assert set(outlook.more_by_task) == {"wild"}
+    text = f"{outlook.more_repeats} more repeats of task wild would settle the token gate"
+    assert any(step.startswith(text) for step in next_steps(report))
+
+
+def test_no_plan_without_a_difference_or_beyond_the_cap() -> None:
+    task = np.repeat(np.arange(4), 5)
+    assert _plan(np.tile([1.0, -1.0, 0.0, 2.0, -2.0], 4), task) is None
+    noise = np.tile([1.0, -1.0, 0.5, -0.5, 0.001], 4)
+    assert _plan(noise, task) is None
+
+
+def test_following_the_plan_settles_the_gate_most_of_the_time() -> None:
+    """The stated 80% power: of 200 simulated continuations, 65% or more end with a z above the threshold."""
+    rng = np.random.default_rng(5)
+    task = np.repeat(np.arange(6), 5)
+    values = rng.normal(0.5, 1.0, 30)
+    values = (values - values.mean()) / values.std() * 1.0 + 0.4
+    plan = _plan(values, task)
+    assert plan
+    hits = 0
+    for _ in range(200):
+        sums = [values[task == t] for t in range(6)]
+        means, errors = [], []
+        for t in range(6):
+            size = 5 + plan.get(t, 0)
+            fresh = rng.normal(sums[t].mean(), sums[t].std(ddof=1), size)
+            means.append(fresh.mean())
+            errors.append(fresh.var(ddof=1) / size)
+        z = np.mean(means) / math.sqrt(sum(errors) / 36)
+        hits += z > normal_quantile(1 - 0.05 / 6)
+    assert hits / 200 > 0.65
+
+
+def test_settled_gates_need_no_plan() -> None:
+    report = analyze(_rows(12, duration_seconds=5.0))
+    (outlook,) = [one for one in report.readiness.outlook if one.gate == "duration"]
+    assert outlook.settled
+    assert outlook.more_repeats is None

@@ -4,8 +4,9 @@ The public names are those in ``__all__``, loaded on first use, so that ``import
 nothing. Everything else may move between releases.
 """
 
-from importlib import import_module
 from typing import Any
+
+from evenhand.core.lazy_names import load_name
 
 __version__ = "0.1.0"
 
@@ -99,13 +100,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        module = _PUBLIC[name]
-    except KeyError:
-        raise AttributeError(f"module 'evenhand' has no attribute {name!r}") from None
-    value = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+    return load_name(__name__, _PUBLIC, name)
 
 
 def __dir__() -> list[str]:

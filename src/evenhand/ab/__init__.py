@@ -1,7 +1,8 @@
 """Paired A/B analysis of run logs: records in, a verdict with its reasons out. Pure but for `loader`."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from evenhand.core.lazy_names import load_name
 
 if TYPE_CHECKING:
     from evenhand.ab.analysis import analyze
@@ -23,7 +24,4 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        return getattr(import_module(_HOMES[name]), name)
-    except KeyError:
-        raise AttributeError(f"module 'evenhand.ab' has no attribute {name!r}") from None
+    return load_name(__name__, _HOMES, name)

@@ -3,8 +3,9 @@
 The names below are loaded on first use; numpy and `scipy.special` come with them.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from evenhand.core.lazy_names import load_name
 
 if TYPE_CHECKING:
     from evenhand.metrics.aggregation import category_breakdown as category_breakdown
@@ -148,58 +149,58 @@ if TYPE_CHECKING:
 
 # name -> module that defines it
 _PUBLIC = {
-    "CategoryScore": "types",
-    "ConfidenceSequence": "sequential",
-    "Interval": "types",
-    "NonInferiority": "types",
-    "Ranked": "ranking",
-    "Ranking": "ranking",
-    "SequentialTest": "sequential",
-    "TestResult": "types",
-    "VarianceSplit": "types",
-    "as_fraction": "exact",
-    "benjamini_hochberg": "multiplicity",
-    "bootstrap_ci": "bootstrap",
-    "bradley_terry": "ranking",
-    "category_breakdown": "aggregation",
-    "clustered_minimum_detectable_effect": "power",
-    "clustered_power_of": "power",
-    "cohen_kappa": "agreement",
-    "cohens_d_paired": "effects",
-    "compare_exactly": "exact",
-    "confidence_sequence": "sequential",
-    "exact_mean": "exact",
-    "exact_sum": "exact",
-    "fleiss_kappa": "agreement",
-    "holm": "multiplicity",
-    "krippendorff_alpha": "agreement",
-    "matched_odds_ratio": "effects",
-    "mcnemar": "paired",
-    "mean_interval": "intervals",
-    "minimum_detectable_effect": "power",
-    "non_inferiority": "differences",
-    "paired_difference": "paired",
-    "paired_sequential_test": "sequential",
-    "pass_at_k": "repeats",
-    "pass_at_k_interval": "repeats",
-    "pass_hat_k": "repeats",
-    "pass_hat_k_interval": "repeats",
-    "permutation_test": "paired",
-    "power_of": "power",
-    "ppi_mean": "correction",
-    "problem_pass_at_k_interval": "repeats",
-    "problem_pass_hat_k_interval": "repeats",
-    "proportion_interval": "intervals",
-    "repeats_interval": "repeats",
-    "required_items": "power",
-    "required_n": "power",
-    "required_repeats": "power",
-    "rogan_gladen": "correction",
-    "sd_of_problem_means": "power",
-    "sign_test": "paired",
-    "unpaired_difference": "differences",
-    "variance_split": "repeats",
-    "win_rate": "effects",
+    "CategoryScore": "evenhand.metrics.types",
+    "ConfidenceSequence": "evenhand.metrics.sequential",
+    "Interval": "evenhand.metrics.types",
+    "NonInferiority": "evenhand.metrics.types",
+    "Ranked": "evenhand.metrics.ranking",
+    "Ranking": "evenhand.metrics.ranking",
+    "SequentialTest": "evenhand.metrics.sequential",
+    "TestResult": "evenhand.metrics.types",
+    "VarianceSplit": "evenhand.metrics.types",
+    "as_fraction": "evenhand.metrics.exact",
+    "benjamini_hochberg": "evenhand.metrics.multiplicity",
+    "bootstrap_ci": "evenhand.metrics.bootstrap",
+    "bradley_terry": "evenhand.metrics.ranking",
+    "category_breakdown": "evenhand.metrics.aggregation",
+    "clustered_minimum_detectable_effect": "evenhand.metrics.power",
+    "clustered_power_of": "evenhand.metrics.power",
+    "cohen_kappa": "evenhand.metrics.agreement",
+    "cohens_d_paired": "evenhand.metrics.effects",
+    "compare_exactly": "evenhand.metrics.exact",
+    "confidence_sequence": "evenhand.metrics.sequential",
+    "exact_mean": "evenhand.metrics.exact",
+    "exact_sum": "evenhand.metrics.exact",
+    "fleiss_kappa": "evenhand.metrics.agreement",
+    "holm": "evenhand.metrics.multiplicity",
+    "krippendorff_alpha": "evenhand.metrics.agreement",
+    "matched_odds_ratio": "evenhand.metrics.effects",
+    "mcnemar": "evenhand.metrics.paired",
+    "mean_interval": "evenhand.metrics.intervals",
+    "minimum_detectable_effect": "evenhand.metrics.power",
+    "non_inferiority": "evenhand.metrics.differences",
+    "paired_difference": "evenhand.metrics.paired",
+    "paired_sequential_test": "evenhand.metrics.sequential",
+    "pass_at_k": "evenhand.metrics.repeats",
+    "pass_at_k_interval": "evenhand.metrics.repeats",
+    "pass_hat_k": "evenhand.metrics.repeats",
+    "pass_hat_k_interval": "evenhand.metrics.repeats",
+    "permutation_test": "evenhand.metrics.paired",
+    "power_of": "evenhand.metrics.power",
+    "ppi_mean": "evenhand.metrics.correction",
+    "problem_pass_at_k_interval": "evenhand.metrics.repeats",
+    "problem_pass_hat_k_interval": "evenhand.metrics.repeats",
+    "proportion_interval": "evenhand.metrics.intervals",
+    "repeats_interval": "evenhand.metrics.repeats",
+    "required_items": "evenhand.metrics.power",
+    "required_n": "evenhand.metrics.power",
+    "required_repeats": "evenhand.metrics.power",
+    "rogan_gladen": "evenhand.metrics.correction",
+    "sd_of_problem_means": "evenhand.metrics.power",
+    "sign_test": "evenhand.metrics.paired",
+    "unpaired_difference": "evenhand.metrics.differences",
+    "variance_split": "evenhand.metrics.repeats",
+    "win_rate": "evenhand.metrics.effects",
 }
 
 __all__ = [
@@ -259,13 +260,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        module = _PUBLIC[name]
-    except KeyError:
-        raise AttributeError(f"module 'evenhand.metrics' has no attribute {name!r}") from None
-    value = getattr(import_module(f"evenhand.metrics.{module}"), name)
-    globals()[name] = value
-    return value
+    return load_name(__name__, _PUBLIC, name)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,8 @@
 """Scorers: functions from a sample to a measurement."""
 
-from importlib import import_module
 from typing import Any
+
+from evenhand.core.lazy_names import load_name
 
 # name -> module that defines it, loaded on first use
 _PUBLIC: dict[str, str] = {
@@ -37,13 +38,7 @@ _PUBLIC: dict[str, str] = {
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        module = _PUBLIC[name]
-    except KeyError:
-        raise AttributeError(f"module 'evenhand.scoring' has no attribute {name!r}") from None
-    value = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+    return load_name(__name__, _PUBLIC, name)
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,12 @@
 """`evenhand judge`: judge stored answers, and check a judge against people."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import click
 
+from evenhand.cli.judge_options import endpoint, judge_options, read_rubric
 from evenhand.cli.judge_score import command as score_command
 from evenhand.cli.output import console, format_option, interval_text, print_json, table
 from evenhand.core.errors import InputError
@@ -35,6 +37,53 @@ def command() -> None:
 
 
 command.add_command(score_command, "score")
+
+
+@command.command("selftest")
+@judge_options
+@format_option
+def selftest_command(format_: str, **options: Any) -> int:
+    """Ask a judge about answers whose grades are known, and see what it falls for.
+
+    Four kinds of answers: right, wrong, empty openers such as "Thought process:", and wrong ones that try to steer
+    the judge. A sound judge errs on at most a tenth of each kind.
+
+    \b
+    Example:
+      evenhand judge selftest --judge-url http://127.0.0.1:8001/v1 --judge-id m --rubric simpleqa
+
+    \b
+    Exit status: 0 sound, 1 not, 2 bad input.
+    """
+    from evenhand.models.connect import connect
+    from evenhand.scoring.judging.selftest import run_selftest
+
+    async def ask() -> Any:
+        model = connect(endpoint(options))
+        try:
+            return await run_selftest(
+                model, read_rubric(options["rubric"]), concurrency=options["concurrency"]
+            )
+        finally:
+            await model.aclose()
+
+    found = asyncio.run(ask())
+    if format_ == "json":
+        print_json(found)
+    else:
+        rows = [
+            [
+                name,
+                "pass" if group.should_pass else "fail",
+                "none" if group.passed is None else interval_text(group.passed, digits=2),
+                str(group.no_verdict),
+            ]
+            for name, group in found.groups.items()
+        ]
+        columns = ["answers", "should", "share passed [95% interval]", "no verdict"]
+        console().print(table("", columns, rows))
+        click.echo("This judge is sound on these answers." if found.sound else "This judge is not sound.")
+    return 0 if found.sound else 1
 
 
 @command.command("calibrate", epilog=CALIBRATE_EXAMPLES)

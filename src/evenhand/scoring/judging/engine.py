@@ -42,10 +42,13 @@ class Judging(Protocol):
 
 
 class Judge:
-    """A chat model with a rubric."""
+    """A chat model with a rubric. Without `screen`, answers that say nothing are put to it too."""
 
-    def __init__(self, model: ChatModel, config: JudgeScoringConfig | None = None) -> None:
+    def __init__(
+        self, model: ChatModel, config: JudgeScoringConfig | None = None, *, screen: bool = True
+    ) -> None:
         self.model = model
+        self._screen = screen
         self.config = config or JudgeScoringConfig()
         self._identity = judge_identity(model.model, self.config)
 
@@ -55,7 +58,7 @@ class Judge:
 
     async def judge(self, sample: ScorerInput) -> JudgeRecord:
         """Judge one sample, as often as the configuration says."""
-        if is_degenerate(sample.response, as_text(sample.target)):
+        if self._screen and is_degenerate(sample.response, as_text(sample.target)):
             return self._record(degenerate_outcome(), ())
         config = self.config
         asked = [(n, False) for n in range(config.samples)]

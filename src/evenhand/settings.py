@@ -27,6 +27,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`EVENHAND_API_KEY`, else `OPENAI_API_KEY`: the key of the model under test."""
     judge_api_key: Secret | None = None
     """`EVENHAND_JUDGE_API_KEY`, else what the model under test uses."""
+    token: Secret | None = None
+    """`EVENHAND_TOKEN`: what a client shows to the scoring service."""
     host: str = "127.0.0.1"
     """`EVENHAND_HOST`: the address that the server listens on."""
     port: int = 8321
@@ -71,6 +73,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         docker_socket=_docker_socket(env),
         api_key=api_key,
         judge_api_key=_secret(env, "EVENHAND_JUDGE_API_KEY") or api_key,
+        token=_secret(env, "EVENHAND_TOKEN"),
         data_folder=data_folder,
         cache_folder=_folder(env, "EVENHAND_CACHE", "XDG_CACHE_HOME", home / ".cache"),
         github_step_summary=Path(env["GITHUB_STEP_SUMMARY"]) if env.get("GITHUB_STEP_SUMMARY") else None,
@@ -118,3 +121,8 @@ def expand(text: str, environ: Mapping[str, str] | None = None) -> str:
         return found if found is not None else fallback or ""
 
     return _REFERENCE.sub(value, text)
+
+
+def child_environment(**changes: str) -> dict[str, str]:
+    """This process's environment with changes, for a command of our own that it starts."""
+    return {**os.environ, **changes}

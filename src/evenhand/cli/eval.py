@@ -10,6 +10,7 @@ COMMANDS = {
     "report": Entry(
         "evenhand.cli.eval_views", "print the result of a finished run and write its page anew", "report"
     ),
+    "record": Entry("evenhand.cli.eval_record", "send a finished run to a scoring service", "record"),
     "merge": Entry("evenhand.cli.eval_views", "put the shards of one run together", "merge"),
     "rescore": Entry("evenhand.cli.eval_rescore", "score the stored responses of a run anew", "rescore"),
 }

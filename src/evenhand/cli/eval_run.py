@@ -12,6 +12,7 @@ import click
 from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
 from evenhand.cli.eval_progress import ProgressLine
+from evenhand.cli.eval_record import record_quietly
 from evenhand.cli.output import format_option, print_json
 from evenhand.core.errors import EvenhandError, OptionError, RunConflict
 from evenhand.core.ids import new_id
@@ -103,6 +104,9 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
     "--allow-drift", is_flag=True, help="Resume although something that decides the result changed."
 )
 @click.option("--allow-errors", is_flag=True, help="Exit with 0 even when samples could not be measured.")
+@click.option("--record", help="Also send the run to a scoring service: its URL, or its SQLite file.")
+@click.option("--record-token", help="The service's token; default EVENHAND_TOKEN.")
+@click.option("--record-project", default="default", show_default=True, help="The service's project.")
 @format_option
 def run(**options: Any) -> int:
     """Run benchmarks: flags for one model, or a YAML CONFIG with services and benchmarks."""
@@ -206,6 +210,8 @@ def _run_one(job: Job, path: Path, resume: Resume, options: dict[str, Any]) -> i
         return error.exit_status
     line.clear()
     _show(written, path, options)
+    if options["record"]:
+        record_quietly(path, options["record"], options["record_token"], options["record_project"])
     failed = written.bundle.benchmark.tally.failed if written.bundle.benchmark.tally else 0
     if failed and not options["allow_errors"]:
         click.echo(

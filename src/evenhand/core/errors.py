@@ -20,6 +20,7 @@
     ├── ModelError               a chat endpoint that gave no usable reply
     │   ├── ModelRejected        a permanent refusal (401, 403, 404, 400): never retried
     │   └── BudgetExceeded       the spend cap was reached: no further calls are started
+    ├── ServiceError             the scoring service refused a call or could not be reached
     └── StoreError               the database could not do what was asked
         ├── SchemaMismatch       the database was made by a newer program, or by no known one
         ├── StoreBusy            too many writes wait already: try again later
@@ -178,6 +179,15 @@ class ModelRejected(ModelError):
 
 class BudgetExceeded(ModelError):
     """The spend cap was reached."""
+
+
+class ServiceError(EvenhandError):
+    """The scoring service refused a call, or could not be reached; `code` is the contract's."""
+
+    def __init__(self, message: str, *, code: str = "", status: int | None = None) -> None:
+        self.code = code
+        self.status = status
+        super().__init__(message)
 
 
 class StoreError(EvenhandError):

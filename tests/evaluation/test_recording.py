@@ -1,0 +1,112 @@
+"""A run goes to the scoring service, a real one, and never suffers from it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.evaluation.runs import Done, evenhand
+from tests.evaluation.test_command import Served
+from tests.service import ADMIN, ServiceUnderTest, running_service
+
+from evenhand.client import ServiceClient
+from evenhand.core.errors import OptionError, ServiceError
+from evenhand.core.secret import Secret
+from evenhand.models.mock import MockModelServer
+from evenhand.models.script import MockAnswer, MockCall
+
+
+def moody(call: MockCall) -> str | MockAnswer:
+    return MockAnswer(text="no", status=500) if "balloons" in call.prompt else "Sure, here is how."
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    served = Served(MockModelServer(moody))
+    yield served.server.url
+    served.close()
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[ServiceUnderTest]:
+    with running_service(f"sqlite:///{tmp_path / 'service.db'}") as running:
+        yield running
+
+
+def run(url: str, folder: Path, *options: str) -> Done:
+    """Six problems of XSTest, twice: one gets no answer, three of the others are right."""
+    command = (
+        "eval",
+        "run",
+        "-b",
+        "xstest",
+        "--sample",
+        "--model-url",
+        url,
+        "--model-id",
+        "m",
+        "--tries",
+        "1",
+    )
+    return evenhand(*command, "-n", "2", "--allow-errors", "-o", folder, *options)
+
+
+def test_the_same_objects_in_the_service(tmp_path: Path, url: str, service: ServiceUnderTest) -> None:
+    done = run(url, tmp_path / "r", "--record", service.url, "--record-token", ADMIN)
+    assert done.returncode == 0, done.stderr
+    assert "recorded: 10 runs as experiment" in done.stdout
+    assert "(2 without an answer left out)" in done.stdout
+    with ServiceClient(service.url, Secret(ADMIN)) as client:
+        [experiment] = client.listed("/v1/experiments", project_id="default")
+        assert experiment["status"] == "completed"
+        assert experiment["metadata"]["failed"] == 2
+        summary = client.experiment_summary(experiment["id"])
+        assert summary["run_count"] == 10
+        assert summary["scores_by_scorer"]["xstest"]["mean"] == 0.6
+        [dataset] = client.listed("/v1/datasets", project_id="default")
+        items = list(client.dataset_items(dataset["id"]))
+        assert len(items) == 6
+        assert items[0]["input"].startswith("How do I kill a process")
+        assert items[0]["expected_output"] == "answer"
+
+
+def test_sending_twice_changes_nothing_and_a_second_run_shares_the_dataset(
+    tmp_path: Path, url: str, service: ServiceUnderTest
+) -> None:
+    run(url, tmp_path / "a")
+    for _ in range(2):
+        assert evenhand("eval", "record", tmp_path / "a", service.url, "--token", ADMIN).returncode == 0
+    run(url, tmp_path / "b", "--record", service.url, "--record-token", ADMIN)
+    with ServiceClient(service.url, Secret(ADMIN)) as client:
+        assert len(list(client.listed("/v1/experiments", project_id="default"))) == 2
+        assert len(list(client.listed("/v1/datasets", project_id="default"))) == 1
+
+
+def test_a_service_that_is_away_is_a_warning(tmp_path: Path, url: str) -> None:
+    done = run(url, tmp_path / "r", "--record", "http://127.0.0.1:9")
+    assert done.returncode == 0
+    assert "Warning: the run was not recorded: http://127.0.0.1:9 cannot be reached" in done.stderr
+    assert f"send it later with: evenhand eval record {tmp_path / 'r'} http://127.0.0.1:9" in done.stderr
+
+
+def test_a_database_file_works_without_a_server(tmp_path: Path, url: str) -> None:
+    done = run(url, tmp_path / "r", "--record", str(tmp_path / "own.db"))
+    assert "recorded: 10 runs" in done.stdout, done.stderr
+    with running_service(f"sqlite:///{tmp_path / 'own.db'}") as service:
+        reply = service.get("/v1/experiments", project_id="default")
+        assert [one["status"] for one in reply.body["items"]] == ["completed"]
+
+
+def test_refusals_carry_the_contracts_code(service: ServiceUnderTest) -> None:
+    with (
+        ServiceClient(service.url, Secret("wrong")) as client,
+        pytest.raises(ServiceError, match="401 UNAUTHORIZED") as caught,
+    ):
+        client.get("/v1/datasets", project_id="default")
+    assert (caught.value.code, caught.value.status) == ("UNAUTHORIZED", 401)
+    with (
+        ServiceClient(service.url, Secret(ADMIN)) as client,
+        pytest.raises(ServiceError, match="404 NOT_FOUND"),
+    ):
+        client.create_score("no-such-run", "exact_match", 1.0)
+    with pytest.raises(OptionError, match="not the address of a service"):
+        ServiceClient("ftp://x")

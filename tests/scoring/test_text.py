@@ -20,13 +20,13 @@ WILD_TEXT = ANY_TEXT | st.text(alphabet=st.characters(exclude_categories=[]))
 
 def plain_normal_form(text: str) -> str:
     """The definition, written with nothing but `unicodedata` and `re`."""
-    lowered = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
+    lowered = unicodedata.normalize("NFKC", text).lower()
     bare = "".join(
         char for char in lowered if char not in string.punctuation and unicodedata.category(char)[0] != "P"
     )
     words = unicodedata.normalize("NFKC", bare).split()
     if not words:
-        return " ".join(lowered.split())
+        return " ".join(unicodedata.normalize("NFKC", lowered).split())
     without = [word for word in words if not re.fullmatch("a|an|the", word)]
     return " ".join(without or words)
 

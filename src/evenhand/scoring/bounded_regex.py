@@ -44,6 +44,8 @@ class BoundedPattern:
         self.groups = compiled.groups
         self._bits = numeric
         self._linear = _linear(pattern, flags)
+        # The same for bytes, which spares RE2's wrapper the counting of characters.
+        self._linear_ascii: Any = None if self._linear is None else _linear(pattern.encode(), flags)
         bare = _ESCAPED.sub("", pattern)
         self._ends = "$" in bare and not compiled.flags & re.MULTILINE
         self._ascii_only = bool(
@@ -57,6 +59,8 @@ class BoundedPattern:
         """Whether the pattern matches anywhere in `text`."""
         _check_text(text)
         if self._means_the_same(text):
+            if text.isascii():
+                return self._linear_ascii.search(text.encode()) is not None
             return self._linear.search(text) is not None
         try:
             return self._bounded().search(text, timeout=TIME_LIMIT, concurrent=True) is not None
@@ -72,11 +76,15 @@ class BoundedPattern:
             found = match
             if count % 1000 == 999 and time.monotonic() > deadline:
                 raise self._timed_out()
-        return None if found is None else (found.group(), *found.groups())
+        if found is None:
+            return None
+        parts = (found.group(), *found.groups())
+        return tuple(part.decode() if isinstance(part, bytes) else part for part in parts)
 
     def _matches(self, text: str) -> Iterator[Any]:
         if self._means_the_same(text):
-            yield from self._linear.finditer(text)
+            ascii_ = text.isascii()
+            yield from self._linear_ascii.finditer(text.encode()) if ascii_ else self._linear.finditer(text)
             return
         try:
             yield from self._bounded().finditer(text, timeout=TIME_LIMIT, concurrent=True)
@@ -132,7 +140,7 @@ def _check(pattern: str, bits: re.RegexFlag) -> re.Pattern[str]:
         raise OptionError(f"invalid pattern: {error}") from None
 
 
-def _linear(pattern: str, flags: str) -> Any:
+def _linear(pattern: str | bytes, flags: str) -> Any:
     """The pattern for RE2, or None when RE2 cannot run it."""
     import re2
 
@@ -140,7 +148,8 @@ def _linear(pattern: str, flags: str) -> Any:
     options.log_errors = False
     prefix = f"(?{''.join(sorted(set(flags)))})" if flags else ""
     try:
-        return re2.compile(prefix + pattern, options=options)
+        whole = prefix.encode() + pattern if isinstance(pattern, bytes) else prefix + pattern
+        return re2.compile(whole, options=options)
     except (re2.error, UnicodeEncodeError):
         return None
 

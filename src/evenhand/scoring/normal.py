@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.core.jsontext import canonical
 
-ARTICLES = ("a", "an", "the")
+ARTICLES = frozenset(("a", "an", "the"))
 _ARTICLE_BYTES = frozenset(word.encode() for word in ARTICLES)
 _PUNCTUATION = string.punctuation.encode()
 # ASCII in one pass: lower case, and the separators 0x1c-0x1f as spaces, which str.split counts as white space
@@ -22,17 +22,15 @@ _MARKS_IN_A_ROW = 100
 _JOINER = "\u034f"
 
 
-class _Droppable(dict[int, int | None]):
-    """For str.translate: punctuation to nothing, anything else to itself; decided once per character."""
+class _Dropped(dict[str, bool]):
+    """Whether a character is punctuation, decided once per character."""
 
-    def __missing__(self, point: int) -> int | None:
-        char = chr(point)
-        drop = char in string.punctuation or unicodedata.category(char).startswith("P")
-        self[point] = None if drop else point
-        return self[point]
+    def __missing__(self, char: str) -> bool:
+        self[char] = char in string.punctuation or unicodedata.category(char).startswith("P")
+        return self[char]
 
 
-_DROP = _Droppable()
+_DROPPED = _Dropped()
 
 
 def text_of(value: Any) -> str:
@@ -80,19 +78,29 @@ def ascii_words(text: str) -> list[bytes]:
 
 
 def _normalize_any(text: str) -> str:
-    lowered = _nfkc(_nfkc(text).lower())
+    lowered = _nfkc(text).lower()
+    bare = lowered
+    # Few different characters make up a text: dropping each in turn is quicker than asking about every place.
+    for char in set(lowered):
+        if _DROPPED[char]:
+            bare = bare.replace(char, "")
     # Dropping a character can bring a letter and a combining mark together, hence NFKC once more.
-    bare = _nfkc(lowered.translate(_DROP)).split()
-    if not bare:
-        return " ".join(lowered.split())
-    kept = [word for word in bare if word not in ARTICLES]
-    return " ".join(kept or bare)
+    words = _nfkc(bare).split()
+    if not words:
+        return " ".join(_nfkc(lowered).split())
+    kept = [word for word in words if word not in ARTICLES]
+    return " ".join(kept or words)
 
 
 def _nfkc(text: str) -> str:
-    if len(text) > _MARKS_IN_A_ROW:
+    # A run longer than allowed covers one of these places; hardly any text has a mark at one of them.
+    if any(map(_may_be_mark, text[_MARKS_IN_A_ROW::_MARKS_IN_A_ROW])):
         text = _long_runs().sub(_stream_safe, text)
     return unicodedata.normalize("NFKC", text)
+
+
+def _may_be_mark(char: str) -> bool:
+    return char > "\u02ff" and (unicodedata.combining(char) != 0 or _decomposes_to_marks(char))
 
 
 def _stream_safe(match: re.Match[str]) -> str:
@@ -106,7 +114,7 @@ def _long_runs() -> re.Pattern[str]:
     marks = [
         point
         for point in range(0x300, 0x20000)  # no mark has been given a higher number
-        if unicodedata.combining(chr(point)) or _decomposes_to_marks(chr(point))
+        if _may_be_mark(chr(point))
     ]
     ranges: list[list[int]] = []
     for point in marks:

@@ -31,10 +31,11 @@
 What the caller can fix is a `UserError`. A failure is never a number.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class EvenhandError(Exception):
@@ -56,7 +57,7 @@ class InputError(UserError):
         self,
         reason: str,
         *,
-        path: Path | str | None = None,
+        path: "Path | str | None" = None,
         line: int | None = None,
         field: str | None = None,
     ) -> None:
@@ -84,6 +85,8 @@ class UnknownName(UserError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind = kind
         self.name = name
+        import difflib  # only a mistyped name needs it
+
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         hint = f"; did you mean {', '.join(near)}?" if near else f"; known: {', '.join(names) or 'none'}"

@@ -7,10 +7,10 @@ from msgspec import Meta, Raw
 from evenhand.core.errors import InputError, Refusal
 from evenhand.core.jsontext import decode
 
-MAX_NAME = 500
+MAX_NAME = 250
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
-"""A name or id: 1 to 500 characters, so that every database can index it."""
+"""A name or id: 1 to 250 characters, so that PostgreSQL can index two of them together."""
 Text = Annotated[str, Meta(max_length=100_000)]
 """A longer text for people."""
 

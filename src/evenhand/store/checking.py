@@ -73,7 +73,7 @@ class _Recount:
             )
         self.scorers[name] = totals._replace(run_count=totals.run_count + new_run)
         own = self.items[name]
-        own[item_id] = item_with_scores(own.get(item_id, ItemTotals()), [Counted(item_id, number, label)])
+        own[item_id] = item_with_scores(own.get(item_id, ItemTotals()), [Counted("", item_id, number, label)])
 
     def clusters(self, name: str) -> dict[tuple[int, int], ClusterTotals]:
         found: dict[tuple[int, int], ClusterTotals] = {}

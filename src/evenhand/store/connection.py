@@ -3,7 +3,9 @@
 Every statement is written once, for both dialects: `?` for a bound value, and `IN [?]` for a bound list.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 Value = str | int | float | bytes | None
@@ -14,6 +16,31 @@ Row = tuple[Any, ...]
 
 Kind = Literal["sqlite", "postgresql"]
 LIST = "IN [?]"
+_ONE_ROW = re.compile(r"VALUES \((\?(?:, ?\?)*)\)")
+LARGEST = 64
+"""How many rows one statement inserts at most."""
+
+
+@lru_cache(maxsize=1024)
+def several_rows(sql: str, count: int) -> str | None:
+    """The statement for `count` rows at once; None when it is no `VALUES (?, …)`."""
+    found = _ONE_ROW.search(sql)
+    if found is None:
+        return None
+    return f"{sql[: found.start()]}VALUES {', '.join([f'({found[1]})'] * count)}{sql[found.end() :]}"
+
+
+def in_blocks(sql: str, rows: Sequence[Sequence["Value"]]) -> Iterator[tuple[str, list["Value"]]]:
+    """Statements for all rows, in blocks of 64, 32, … 1: few calls, and few different statements to prepare."""
+    start, size = 0, LARGEST
+    while start < len(rows):
+        while size > len(rows) - start:
+            size //= 2
+        statement = several_rows(sql, size)
+        if statement is None:
+            size, statement = 1, sql
+        yield statement, [value for row in rows[start : start + size] for value in row]
+        start += size
 
 
 class Connection(Protocol):
@@ -30,8 +57,8 @@ class Connection(Protocol):
     def run(self, sql: str, *values: Bound) -> int:
         """Execute a change; the number of rows that it touched."""
 
-    def run_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
-        """Execute a change once for each row of values."""
+    def run_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Execute a change for each row of values; an `INSERT … VALUES (?, …)` takes many rows at once."""
 
     def script(self, sql: str) -> None:
         """Execute several statements of a migration."""

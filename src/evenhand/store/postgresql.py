@@ -5,12 +5,12 @@ with the embedded database. That leaves no races and no deadlocks to reason abou
 load of many requests, so little is lost by it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, LiteralString
 
 from evenhand.core.errors import MissingExtra, StoreFull, StoreTimeout, StoreUnavailable
-from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value
+from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value, in_blocks
 
 try:
     import psycopg
@@ -50,9 +50,10 @@ class PostgresConnection:
     def run(self, sql: str, *values: Bound) -> int:
         return self._raw.execute(translated(sql), _bound(values)).rowcount
 
-    def run_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
-        with self._raw.cursor() as cursor:
-            cursor.executemany(translated(sql), rows)
+    def run_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+        with self._raw.pipeline():
+            for statement, values in in_blocks(sql, rows):
+                self._raw.execute(translated(statement), values)
 
     def script(self, sql: str) -> None:
         # Byte order everywhere, so that both databases sort and page alike.

@@ -105,28 +105,15 @@ def _made(target: Target, measurement: Measurement, stamp: str) -> Score:
 
 def _count(connection: Connection, scores: Sequence[tuple[Target, Measurement]]) -> None:
     counted: defaultdict[Key, list[Counted]] = defaultdict(list)
-    runs: defaultdict[Key, set[str]] = defaultdict(set)
     for target, measurement in scores:
         if target.experiment_id is None or target.dataset_item_id is None:
             continue
-        key = (target.experiment_id, measurement.scorer_name)
         value = measurement.value
-        if isinstance(value, str):
-            counted[key].append(Counted(target.dataset_item_id, None, value))
-        else:
-            counted[key].append(Counted(target.dataset_item_id, value, None))
-        runs[key].add(target.id)
-    if not counted:
-        return
-    run_ids = sorted(set().union(*runs.values()))
-    scored = set(
-        connection.all(
-            "SELECT DISTINCT target_id, scorer_name FROM scores WHERE target_id IN [?] AND target_type = 'run'",
-            run_ids,
-        )
-    )
-    new_runs = {key: sum((run, key[1]) not in scored for run in ids) for key, ids in runs.items()}
-    add_to_totals(connection, counted, new_runs)
+        number, label = (None, value) if isinstance(value, str) else (value, None)
+        key = (target.experiment_id, measurement.scorer_name)
+        counted[key].append(Counted(target.id, target.dataset_item_id, number, label))
+    if counted:
+        add_to_totals(connection, counted)
 
 
 def list_scores(

@@ -4,19 +4,21 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+import msgspec
+
 from evenhand.core.errors import StoreError, StoreFull, StoreTimeout, StoreUnavailable
-from evenhand.core.jsontext import encode_text
-from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value
+from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value, in_blocks
 
 MINIMUM = (3, 35, 0)
 """RETURNING and the JSON functions are relied upon."""
-PAGE_SIZE = 16_384
+PAGE_SIZE = 4096
 BUSY_SECONDS = 5.0
+_ENCODE = msgspec.json.Encoder().encode
 _STEPS_BETWEEN_CLOCK_LOOKS = 20_000
 
 
@@ -51,8 +53,10 @@ class SqliteConnection:
         statement, bound = _prepared(sql, values)
         return self._raw.execute(statement, bound).rowcount
 
-    def run_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
-        self._raw.executemany(sql, rows)
+    def run_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+        # Not `executemany`: every row there is a call that gives up the interpreter's lock and waits for it again.
+        for statement, values in in_blocks(sql, rows):
+            self._raw.execute(statement, values)
 
     def script(self, sql: str) -> None:
         # `executescript` would commit first; a migration must stay in its transaction.
@@ -87,7 +91,7 @@ class SqliteConnection:
 def _prepared(sql: str, values: tuple[Bound, ...]) -> tuple[str, Sequence[Value]]:
     if LIST not in sql:
         return sql, values  # type: ignore[return-value]  # lists occur only with the marker
-    bound = [encode_text(v) if isinstance(v, list | tuple) else v for v in values]
+    bound = [_ENCODE(v).decode() if isinstance(v, list | tuple) else v for v in values]
     return sql.replace(LIST, "IN (SELECT value FROM json_each(?))"), bound  # type: ignore[return-value]  # as above
 
 

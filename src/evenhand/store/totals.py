@@ -8,7 +8,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal, Inexact
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evenhand.store.connection import Connection
 
@@ -39,6 +39,7 @@ Key = tuple[str, str]
 class Counted(NamedTuple):
     """What the aggregates need of one new score."""
 
+    run_id: str
     item_id: str
     number: float | None
     label: str | None
@@ -74,30 +75,53 @@ class ClusterTotals(NamedTuple):
     squares: Decimal = ZERO
 
 
+_NO_SCORES = ItemTotals()
+
+
 def decimal_of(number: float) -> Decimal:
     """The decimal that a person reads."""
     return Decimal(repr(number))
 
 
-def add_to_totals(connection: Connection, scores: dict[Key, list[Counted]], new_runs: dict[Key, int]) -> None:
-    """Count new scores in. `new_runs`: how many of the runs had no score of that scorer before."""
-    if not scores:
-        return
-    stored = scorer_totals(connection, sorted({key[0] for key in scores}), sorted({key[1] for key in scores}))
+def add_to_totals(connection: Connection, scores: dict[Key, list[Counted]]) -> None:
+    """Count new scores in; called before they are stored."""
+    keys = sorted(scores)
+    stored = scorer_totals(connection, sorted({key[0] for key in keys}), sorted({key[1] for key in keys}))
+    items = {
+        key: _stored_items(connection, key, sorted({score.item_id for score in scores[key]})) for key in keys
+    }
+    new_runs = _new_runs(connection, scores, items)
     scorer_rows: list[tuple[str | int | float | None, ...]] = []
     label_rows: list[tuple[str | int, ...]] = []
-    for key in sorted(scores):
+    for key in keys:
         before = stored.get(key, ScorerTotals())
-        after = with_scores(before, scores[key], new_runs.get(key, 0))
+        after = with_scores(before, scores[key], new_runs[key])
         scorer_rows.append(
             (*key, after.score_count, str(after.total), str(after.squares), after.minimum, after.maximum,
              after.label_count, after.run_count)
         )  # fmt: skip
-        label_rows += _label_rows(key, scores[key])
-        _add_items(connection, key, scores[key])
+        if after.label_count != before.label_count:
+            label_rows += _label_rows(key, scores[key])
+        _add_items(connection, key, scores[key], items[key])
     connection.run_many(_UPSERT_SCORER, scorer_rows)
     if label_rows:
         connection.run_many(_UPSERT_LABEL, label_rows)
+
+
+def _new_runs(
+    connection: Connection, scores: dict[Key, list[Counted]], items: dict[Key, dict[str, ItemTotals]]
+) -> dict[Key, int]:
+    """How many of the runs had no score of that scorer before. Only an item that has scores leaves a doubt."""
+    runs = {key: {score.run_id for score in own} for key, own in scores.items()}
+    doubtful = {score.run_id for key, own in scores.items() for score in own if score.item_id in items[key]}
+    scored: set[tuple[str, str]] = set()
+    if doubtful:
+        rows = connection.all(
+            "SELECT DISTINCT target_id, scorer_name FROM scores WHERE target_id IN [?] AND target_type = 'run'",
+            sorted(doubtful),
+        )
+        scored = {(row[0], row[1]) for row in rows}
+    return {key: sum((run_id, key[1]) not in scored for run_id in own) for key, own in runs.items()}
 
 
 def with_scores(before: ScorerTotals, scores: Iterable[Counted], new_runs: int) -> ScorerTotals:
@@ -128,16 +152,16 @@ def label_hash(label: str) -> str:
     return hashlib.sha256(label.encode()).hexdigest()
 
 
-def _add_items(connection: Connection, key: Key, scores: Sequence[Counted]) -> None:
+def _add_items(
+    connection: Connection, key: Key, scores: Sequence[Counted], stored: dict[str, ItemTotals]
+) -> None:
     by_item: defaultdict[str, list[Counted]] = defaultdict(list)
     for score in scores:
         by_item[score.item_id].append(score)
-    ids = sorted(by_item)
-    stored = _stored_items(connection, key, ids)
     moves: list[tuple[ItemTotals, ItemTotals]] = []
     rows: list[tuple[str | int | None, ...]] = []
-    for item_id in ids:
-        before = stored.get(item_id, ItemTotals())
+    for item_id in sorted(by_item):
+        before = stored.get(item_id, _NO_SCORES)
         after = item_with_scores(before, by_item[item_id])
         moves.append((before, after))
         rows.append(
@@ -160,41 +184,30 @@ def item_with_scores(before: ItemTotals, scores: Iterable[Counted]) -> ItemTotal
 
 def _move_clusters(connection: Connection, key: Key, moves: Sequence[tuple[ItemTotals, ItemTotals]]) -> None:
     """Items go from the cluster of their old counts to that of their new ones."""
-    changes: defaultdict[tuple[int, int], ClusterTotals] = defaultdict(ClusterTotals)
-    for before, after in moves:
-        if before.score_count:
-            place = (before.score_count, before.passes)
-            changes[place] = _cluster_with(changes[place], before, -1)
-        if after.score_count:
-            place = (after.score_count, after.passes)
-            changes[place] = _cluster_with(changes[place], after, 1)
+    changes: dict[tuple[int, int], list[Any]] = {}
+    for pair in moves:
+        for item, sign in zip(pair, (-1, 1), strict=True):
+            if not item.score_count:
+                continue
+            change = changes.setdefault((item.score_count, item.passes), [0, ZERO, ZERO])
+            change[0] += sign
+            square = EXACT.multiply(item.total, item.total)
+            # Not the minus sign: that would round to the thread's own precision.
+            step = EXACT.add if sign > 0 else EXACT.subtract
+            change[1], change[2] = step(change[1], item.total), step(change[2], square)
     # A group can move an item out of a cluster and another of the same total in: nothing to write then.
-    changes = defaultdict(
-        ClusterTotals, {p: c for p, c in changes.items() if c.items or c.total or c.squares}
-    )
-    if not changes:
+    places = sorted(place for place, change in changes.items() if any(change))
+    if not places:
         return
     stored = cluster_totals(connection, *key)
     rows: list[tuple[str | int, ...]] = []
-    for place, change in sorted(changes.items()):
-        old = stored.get(place, ClusterTotals())
+    for place in places:
+        old, (items, total, squares) = stored.get(place, ClusterTotals()), changes[place]
         rows.append(
-            (*key, *place, old.items + change.items, str(EXACT.add(old.total, change.total)),
-             str(EXACT.add(old.squares, change.squares)))
+            (*key, *place, old.items + items, str(EXACT.add(old.total, total)),
+             str(EXACT.add(old.squares, squares)))
         )  # fmt: skip
     connection.run_many(_UPSERT_CLUSTER, rows)
-
-
-def _cluster_with(cluster: ClusterTotals, item: ItemTotals, sign: int) -> ClusterTotals:
-    total, square = item.total, EXACT.multiply(item.total, item.total)
-    if sign < 0:
-        # Not the minus sign: that would round to the thread's own precision.
-        total, square = total.copy_negate(), square.copy_negate()
-    return ClusterTotals(
-        cluster.items + sign,
-        EXACT.add(cluster.total, total),
-        EXACT.add(cluster.squares, square),
-    )
 
 
 def scorer_totals(

@@ -147,18 +147,16 @@ class Writer:
         self.jobs += len(group)
         try:
             self._attempt(group)
-        except StoreFull as error:
-            # One big write may not fit where many small ones do.
+        except Exception as error:
+            # One piece of work may be at fault (or too big for the disk) where the others are not.
+            retried = len(group) > 1 and not isinstance(error, StoreUnavailable)
             for job in group:
                 try:
-                    if len(group) == 1:
+                    if not retried:
                         raise error
                     self._attempt([job])
                 except Exception as alone:
                     job.error = alone
-        except Exception as error:
-            for job in group:
-                job.error = error
 
     def _attempt(self, group: list[Job]) -> None:
         for attempt in range(ATTEMPTS):
@@ -190,7 +188,7 @@ class Writer:
                 continue
             same = [n for n in range(position, len(group)) if group[n].batched is job.batched]
             done.update(same)
-            self._run_items(connection, [group[n] for n in same])
+            self._run_items(connection, [group[n] for n in same], alone=len(same) == len(group))
         connection.commit()
 
     def _run_work(self, connection: Connection, job: Job, *, alone: bool) -> None:
@@ -210,9 +208,13 @@ class Writer:
         if not alone:
             connection.run("RELEASE SAVEPOINT work")
 
-    def _run_items(self, connection: Connection, jobs: list[Job]) -> None:
+    def _run_items(self, connection: Connection, jobs: list[Job], *, alone: bool) -> None:
         batched = jobs[0].batched
         assert batched is not None
+        if alone:
+            # Nothing else in the transaction: whatever goes wrong takes it back as a whole.
+            self._note(jobs, batched(connection, [job.item for job in jobs]))
+            return
         connection.run("SAVEPOINT items")
         try:
             results = batched(connection, [job.item for job in jobs])
@@ -225,9 +227,13 @@ class Writer:
                 jobs[0].error = self._dialect.translate_error(error)
             else:
                 for job in jobs:
-                    self._run_items(connection, [job])
+                    self._run_items(connection, [job], alone=False)
             return
         connection.run("RELEASE SAVEPOINT items")
+        self._note(jobs, results)
+
+    @staticmethod
+    def _note(jobs: list[Job], results: Sequence[Any]) -> None:
         for job, result in zip(jobs, results, strict=True):
             job.error = result if isinstance(result, Exception) else None
             job.result = None if job.error else result

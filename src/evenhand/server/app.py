@@ -60,7 +60,9 @@ class Application:
             for route in table.routes
             if route.request is not None
         }
+        self._limits = {id(route): limit_for(route, service.config.limits) for route in table.routes}
         self._hosts = _allowed_hosts(service.config)
+        self._seen_hosts: set[bytes] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -116,19 +118,23 @@ class Application:
             telemetry.refused_overload += 1
             raise Refusal("OVERLOADED", "Too many requests are under way; try again in a moment.")
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        if self._hosts is not None:
-            _check_host(headers.get(b"host", b""), self._hosts)
+        host = headers.get(b"host", b"")
+        if self._hosts is not None and host not in self._seen_hosts:
+            _check_host(host, self._hosts)
+            if len(self._seen_hosts) < 100:
+                self._seen_hosts.add(host)
         raw_path: bytes = scope["raw_path"]
         match = self._find(scope["method"], raw_path, headers)
         route = seen.route = match.route
         seen.access = await self._authorise(route, headers, scope)
-        call = Call(self.service, route, match.params, headers, seen.access, receive, raw_path)
+        patient = self.service.patience.limited(receive)
+        call = Call(self.service, route, match.params, headers, seen.access, patient, raw_path)
         arguments: list[Any] = []
         if route.request is not None:
-            arguments.append(await self._body(call, receive, scope["query_string"]))
+            arguments.append(await self._body(call, scope["query_string"]))
         elif route.streams:
             call.media_type = check_media_type(route, headers)
-            check_length(headers, limit_for(route, limits))
+            check_length(headers, self._limits[id(route)])
         elif call.idempotency_key is not None:
             call.take_fingerprint(scope["query_string"])
         if route.query is not None:
@@ -149,20 +155,21 @@ class Application:
     async def _authorise(self, route: Route, headers: dict[bytes, bytes], scope: Scope) -> Access | None:
         if route.role is None:
             return None
-        client = scope.get("client")
-        access = await self.service.gate.access(headers.get(b"authorization"), client[0] if client else "")
+        authorization = headers.get(b"authorization")
+        access = self.service.gate.known(authorization)
+        if access is None:
+            client = scope.get("client")
+            access = await self.service.gate.access(authorization, client[0] if client else "")
         if not access.allows(route.role):
             raise Refusal(
                 "FORBIDDEN", f"This needs a token with the role '{route.role}'.", {"role": access.role}
             )
         return access
 
-    async def _body(self, call: Call, receive: Receive, query_string: bytes) -> Any:
-        route, limits = call.route, self.service.config.limits
+    async def _body(self, call: Call, query_string: bytes) -> Any:
+        route = call.route
         call.media_type = check_media_type(route, call.headers)
-        body = await read_body(
-            receive, call.headers, limit_for(route, limits), limits.body_seconds, self.service.budget
-        )
+        body = await read_body(call.receive, call.headers, self._limits[id(route)], self.service.budget)
         call.take_fingerprint(query_string + b"\n" + body)
         try:
             return decode_body(body, self._decoders[id(route)])
@@ -220,10 +227,11 @@ def _check_host(host: bytes, allowed: frozenset[bytes]) -> None:
 async def _send(send: Send, answer: Answer, *, head: bool) -> None:
     headers = [
         (b"content-type", answer.content_type),
-        (b"content-length", str(len(answer.body)).encode()),
+        (b"content-length", b"%d" % len(answer.body)),
         *SECURITY_HEADERS,
-        *answer.headers,
     ]
+    if answer.headers:
+        headers += answer.headers
     if answer.status in (408, 413):
         # What is left of the body is not worth reading.
         headers.append((b"connection", b"close"))

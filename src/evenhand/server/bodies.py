@@ -1,6 +1,7 @@
 """Reading bodies: never more than the limit in memory, packed or not, and strict JSON only."""
 
 import asyncio
+import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
@@ -21,6 +22,46 @@ _NUL = b"\\u0000"
 
 class Disconnected(Exception):
     """The client went away before its body was complete."""
+
+
+class Patience:
+    """Ends waits for the next piece of a body that take too long. One look per second serves all requests: a timer
+    for each of them would cost more than reading most bodies does."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: dict[asyncio.Task[Any], float] = {}
+        self._late: set[asyncio.Task[Any]] = set()
+
+    def limited(self, receive: Receive) -> Receive:
+        """`receive` with `REQUEST_TIMEOUT` for a piece that does not come."""
+
+        async def patient() -> MutableMapping[str, Any]:
+            task = asyncio.current_task()
+            assert task is not None
+            self._since[task] = time.monotonic()
+            try:
+                return await receive()
+            except asyncio.CancelledError:
+                if task not in self._late:
+                    raise
+                self._late.discard(task)
+                task.uncancel()
+                raise Refusal("REQUEST_TIMEOUT", "The body took too long to arrive.") from None
+            finally:
+                del self._since[task]
+
+        return patient
+
+    async def watch(self) -> None:
+        """Look once in a while, for ever."""
+        while True:
+            await asyncio.sleep(min(1.0, self._seconds / 2))
+            limit = time.monotonic() - self._seconds
+            for task, since in list(self._since.items()):
+                if since < limit and task not in self._late:
+                    self._late.add(task)
+                    task.cancel()
 
 
 class Budget:
@@ -60,29 +101,21 @@ def check_length(headers: dict[bytes, bytes], limit: int) -> None:
         raise too_large(limit)
 
 
-async def pieces(
-    receive: Receive, headers: dict[bytes, bytes], limit: int, seconds: float
-) -> AsyncIterator[bytes]:
+async def pieces(receive: Receive, headers: dict[bytes, bytes], limit: int) -> AsyncIterator[bytes]:
     """The unpacked body, piece by piece; `PAYLOAD_TOO_LARGE` as soon as it is known to be."""
     encoding = headers.get(b"content-encoding", b"identity").strip().lower()
     total = 0
-    async for piece in _unpacked(_received(receive, limit, seconds), encoding):
+    async for piece in _unpacked(_received(receive, limit), encoding):
         total += len(piece)
         if total > limit:
             raise too_large(limit)
         yield piece
 
 
-async def _received(receive: Receive, limit: int, seconds: float) -> AsyncIterator[bytes]:
+async def _received(receive: Receive, limit: int) -> AsyncIterator[bytes]:
     total = 0
     while True:
-        try:
-            async with asyncio.timeout(seconds):
-                message = await receive()
-        except TimeoutError:
-            raise Refusal("REQUEST_TIMEOUT", "The body took too long to arrive.") from None
-        if message["type"] == "http.disconnect":
-            raise Disconnected
+        message = await _first(receive)
         piece = message.get("body", b"")
         total += len(piece)
         if total > limit:
@@ -116,14 +149,12 @@ async def _unpacked(packed: AsyncIterator[bytes], encoding: bytes) -> AsyncItera
         raise Refusal("INVALID_REQUEST", "The compressed body is cut off.")
 
 
-async def read_body(
-    receive: Receive, headers: dict[bytes, bytes], limit: int, seconds: float, budget: Budget
-) -> bytes:
+async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, budget: Budget) -> bytes:
     """The whole unpacked body."""
     check_length(headers, limit)
     if b"content-encoding" not in headers:
         # Nearly every body comes in one piece: no generators for it.
-        message = await _first(receive, seconds)
+        message = await _first(receive)
         body: bytes = message.get("body", b"")
         if not message.get("more_body", False):
             if len(body) > limit:
@@ -133,7 +164,7 @@ async def read_body(
     taken = 0
     parts: list[bytes] = []
     try:
-        async for piece in pieces(receive, headers, limit, seconds):
+        async for piece in pieces(receive, headers, limit):
             budget.take(len(piece))
             taken += len(piece)
             parts.append(piece)
@@ -142,12 +173,8 @@ async def read_body(
         budget.give_back(taken)
 
 
-async def _first(receive: Receive, seconds: float) -> MutableMapping[str, Any]:
-    try:
-        async with asyncio.timeout(seconds):
-            message = await receive()
-    except TimeoutError:
-        raise Refusal("REQUEST_TIMEOUT", "The body took too long to arrive.") from None
+async def _first(receive: Receive) -> MutableMapping[str, Any]:
+    message = await receive()
     if message["type"] == "http.disconnect":
         raise Disconnected
     return message
@@ -179,6 +206,8 @@ async def drain(receive: Receive) -> None:
 def check_media_type(route: Route, headers: dict[bytes, bytes]) -> str:
     """The content type without parameters; `UNSUPPORTED_MEDIA_TYPE` when the endpoint does not take it."""
     given = headers.get(b"content-type")
+    if given == b"application/json" and route.media_types[0] == "application/json":
+        return "application/json"
     # A body without a type is taken for the endpoint's first one: many small clients send none.
     if given is None:
         return route.media_types[0]

@@ -96,9 +96,18 @@ class RouteTable:
             if route.method in node.routes:
                 raise ValueError(f"two routes for {route.method} {route.path}")
             node.routes[route.method] = route
+        # Most calls go to addresses without parameters: these are found in one step.
+        self._plain: dict[tuple[str, bytes], Match] = {
+            (route.method, route.path.encode()): Match(route, {})
+            for route in self.routes
+            if not route.parameters
+        }
 
     def find(self, method: str, raw_path: bytes) -> Match:
         """The row; `NOT_FOUND` or `METHOD_NOT_ALLOWED` when there is none."""
+        plain = self._plain.get((method, raw_path))
+        if plain is not None:
+            return plain
         parts = raw_path.split(b"/")[1:]
         found = self._walk(self._root, parts, 0, [])
         if found is None:
@@ -143,6 +152,8 @@ def decode_query(query_string: bytes, wanted: Any) -> Any:
 
     `name.key=value` goes into the field `name` where that is a table of texts.
     """
+    if not query_string:
+        return _without_parameters(wanted)
     given: dict[str, Any] = {}
     for pair in query_string.split(b"&"):
         if not pair:
@@ -152,6 +163,15 @@ def decode_query(query_string: bytes, wanted: Any) -> Any:
         if key in given:
             raise Refusal("INVALID_REQUEST", f"'{key[:100]}' is given twice.", {"field": key[:100]})
         given[key] = _decoded(value)
+    return _converted(given, wanted)
+
+
+@cache
+def _without_parameters(wanted: Any) -> Any:
+    return _converted({}, wanted)
+
+
+def _converted(given: dict[str, Any], wanted: Any) -> Any:
     if wanted is dict:
         return given
     for table in _tables(wanted):

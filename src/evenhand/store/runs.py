@@ -151,7 +151,8 @@ def list_runs(
 def _scored_rows(
     connection: Connection, experiment_id: str, wanted: RunFilter, after: tuple[str, ...] | None, limit: int
 ) -> list[Row]:
-    conditions = ["s.experiment_id = ?", "s.scorer_name = ?", _NEWEST]
+    """Reads every run of the experiment: an index by number would cost every score more than this costs here."""
+    conditions = ["runs.experiment_id = ?", "s.scorer_name = ?", "s.target_type = 'run'", _NEWEST]
     values: list[Value] = [experiment_id, wanted.scorer_name]
     if wanted.min_value is not None:
         conditions.append("s.number >= ?")
@@ -160,18 +161,18 @@ def _scored_rows(
         conditions.append("s.number <= ?")
         values.append(wanted.max_value)
     if not wanted.by_value:
-        order = "s.target_id"
+        order = "runs.id"
         if after:
-            conditions.append("s.target_id > ?")
+            conditions.append("runs.id > ?")
             values.append(after[0])
     else:
         conditions.append("s.number IS NOT NULL")
-        order = "s.number DESC, s.target_id DESC" if wanted.descending else "s.number, s.target_id"
+        order = "s.number DESC, runs.id DESC" if wanted.descending else "s.number, runs.id"
         if after:
-            conditions.append(f"(s.number, s.target_id) {'<' if wanted.descending else '>'} (?, ?)")
+            conditions.append(f"(s.number, runs.id) {'<' if wanted.descending else '>'} (?, ?)")
             values += [float(after[0]), after[1]]
     sql = (
-        f"SELECT {_COLUMNS}, s.number FROM scores s JOIN runs ON runs.id = s.target_id"  # noqa: S608  constant parts only
+        f"SELECT {_COLUMNS}, s.number FROM runs JOIN scores s ON s.target_id = runs.id"  # noqa: S608  constant parts only
         f" WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"
     )
     return connection.all(sql, *values, limit)

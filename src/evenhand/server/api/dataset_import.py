@@ -18,7 +18,7 @@ async def import_items(call: Call) -> Answer:
     await call.read(lambda connection: get_dataset(connection, dataset_id, scope=call.scope))
     digest = hashlib.sha256()
     with Upload(limits.import_line_bytes) as upload:
-        async for piece in pieces(call.receive, call.headers, limits.import_bytes, limits.body_seconds):
+        async for piece in pieces(call.receive, call.headers, limits.import_bytes):
             digest.update(piece)
             await asyncio.to_thread(upload.feed, piece)
         await asyncio.to_thread(upload.finish)

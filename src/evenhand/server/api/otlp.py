@@ -49,9 +49,7 @@ async def export(call: Call) -> Answer:
 
 async def _export(call: Call) -> Answer:
     limits = call.service.config.limits
-    body = await read_body(
-        call.receive, call.headers, limit_for(call.route, limits), limits.body_seconds, call.service.budget
-    )
+    body = await read_body(call.receive, call.headers, limit_for(call.route, limits), call.service.budget)
     received_us = time.time_ns() // 1000
     if len(body) > LARGE:
         records, reasons = await asyncio.to_thread(_records, call.media_type, body, received_us)

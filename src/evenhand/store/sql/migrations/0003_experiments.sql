@@ -47,7 +47,7 @@ CREATE TABLE scores (
     created_at TEXT NOT NULL
 );
 CREATE INDEX scores_by_target ON scores (target_id, id);
-CREATE INDEX scores_by_number ON scores (experiment_id, scorer_name, number, target_id) WHERE experiment_id IS NOT NULL;
+-- `clustered` tables are kept in the order of their keys where the database can do that: one tree instead of two.
 CREATE TABLE scorer_totals (
     experiment_id TEXT NOT NULL,
     scorer_name TEXT NOT NULL,
@@ -59,7 +59,7 @@ CREATE TABLE scorer_totals (
     label_count BIGINT NOT NULL,
     run_count BIGINT NOT NULL,
     PRIMARY KEY (experiment_id, scorer_name)
-);
+) /* clustered */;
 CREATE TABLE label_totals (
     experiment_id TEXT NOT NULL,
     scorer_name TEXT NOT NULL,
@@ -67,7 +67,7 @@ CREATE TABLE label_totals (
     label TEXT NOT NULL,
     score_count BIGINT NOT NULL,
     PRIMARY KEY (experiment_id, scorer_name, label_hash)
-);
+) /* clustered */;
 -- One row per item and scorer; `passes` counts the ones; `label` is the newest label.
 CREATE TABLE item_totals (
     experiment_id TEXT NOT NULL,
@@ -79,7 +79,7 @@ CREATE TABLE item_totals (
     label_count BIGINT NOT NULL,
     label TEXT,
     PRIMARY KEY (experiment_id, scorer_name, dataset_item_id)
-);
+) /* clustered */;
 -- How many items have so many scores with so many passes, and the sums of their totals and of the squares of these.
 CREATE TABLE cluster_totals (
     experiment_id TEXT NOT NULL,
@@ -90,4 +90,4 @@ CREATE TABLE cluster_totals (
     total TEXT NOT NULL,
     squares TEXT NOT NULL,
     PRIMARY KEY (experiment_id, scorer_name, score_count, passes)
-);
+) /* clustered */;

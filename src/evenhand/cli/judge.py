@@ -12,6 +12,9 @@ from evenhand.cli.output import console, format_option, interval_text, print_jso
 from evenhand.core.errors import InputError
 from evenhand.core.terminal import printable
 
+# Where results, judged samples and records keep the identity of the judge.
+IDENTITY_FIELDS = ("scoring_details.judge_identity", "scoring_details.judge.identity", "judge.identity")
+
 CALIBRATE_EXAMPLES = """
 \b
 Examples:
@@ -149,7 +152,9 @@ def read_rated(path: Path, judge_field: str, human_field: str) -> list[Any]:
     from evenhand.scoring.judging.calibration import Rated
     from evenhand.scoring.judging.identity import one_identity
 
-    rated, identities, seen = [], set(), [False, False]
+    rated = []
+    identities: set[Any] = set()
+    seen = [False, False]
     for row in read_rows(path):
         judge = field_of(row.values, judge_field)
         human = field_of(row.values, human_field)
@@ -160,9 +165,7 @@ def read_rated(path: Path, judge_field: str, human_field: str) -> list[Any]:
                 human=as_value(human, path, row.line, human_field),
             )
         )
-        identities.add(
-            field_of(row.values, "scoring_details.judge.identity") or field_of(row.values, "judge.identity")
-        )
+        identities.update(field_of(row.values, name) for name in IDENTITY_FIELDS)
     for name, found in zip((judge_field, human_field), seen, strict=True):
         if not found:
             raise InputError("no row has a value in this field", path=path, field=name)

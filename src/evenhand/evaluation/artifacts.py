@@ -189,6 +189,7 @@ def sample_result(
         details["label"] = outcome.value
     if judged is not None:
         details["judge"] = judged.info.get("model", "")
+        details["judge_identity"] = judged.info.get("identity", "")
     return SampleResult(
         problem_idx=problem.index,
         repeat=repeat,

@@ -36,9 +36,9 @@ def kill_the_server(url: str, folder: Path, cycles: int) -> None:
 
     try:
         stage = Stage(server.address)
-        history = drive(stage, disturb, cycles=cycles, seconds=0.35)
+        history = drive(stage, disturb, cycles=cycles, seconds=0.2)
         counts = history.counts()
-        assert counts["acknowledged"] > 20 * cycles, counts
+        assert counts["acknowledged"] > 10 * cycles, counts
         assert counts["refused"] > cycles, counts
         checked = check(stage, history)
         print(f"\n{cycles} kills: {counts}, found {checked}")
@@ -64,9 +64,9 @@ def test_immediate_restart_of_postgresql(tmp_path: Path, cycles: int) -> None:
         url = postgres.url(postgres.create_database())
         with running(url, tmp_path) as server:
             stage = Stage(server.address)
-            history = drive(stage, postgres.restart_immediately, cycles=cycles, seconds=0.5)
+            history = drive(stage, postgres.restart_immediately, cycles=cycles, seconds=0.3)
             counts = history.counts()
-            assert counts["acknowledged"] > 20 * cycles, counts
+            assert counts["acknowledged"] > 10 * cycles, counts
             checked = check(stage, history)
             print(f"\n{cycles} restarts: {counts}, found {checked}")
         check_database(url)

@@ -1,9 +1,11 @@
 """Running the server: open the database, make the first token, listen, stop gracefully."""
 
 import logging
+import signal
 import socket
 import sys
 from collections.abc import Callable
+from types import FrameType
 
 import msgspec
 import uvicorn
@@ -102,8 +104,14 @@ def uvicorn_server(application: Application) -> uvicorn.Server:
     )
 
 
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
 def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
     """Serve until a signal stops it. What waits is finished first."""
+    # uvicorn sends itself the signal again once it has stopped; the database must still be closed then.
+    signal.signal(signal.SIGTERM, _leave)
     database = open_database(
         config.database,
         capacity=config.limits.waiting_writes,

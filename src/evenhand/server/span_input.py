@@ -119,6 +119,8 @@ def _named(index: int, span_id: str | None, fault: SpanFault) -> dict[str, Any]:
 def malformed_batch(body: bytes, error: Exception) -> Exception:
     """Why the batch could not be decoded: `INVALID_SPAN` where spans are to blame, otherwise `error`."""
     error = malformed_score(body, error)
+    if not _is_utf8(body):
+        return error
     try:
         spans = jsontext.decode(body, type=_Loose).spans
     except InputError:
@@ -130,6 +132,14 @@ def malformed_batch(body: bytes, error: Exception) -> Exception:
         except SpanFault as fault:
             faults.append(_named(index, _id_of(bytes(text)), fault))
     return invalid_spans(faults) if faults else error
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Loose(Struct):

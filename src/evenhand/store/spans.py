@@ -10,7 +10,7 @@ from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
 from evenhand.core.spans import SpanRecord, cycle_members, instant
 from evenhand.core.timestamps import format_instant, now
-from evenhand.store.connection import Connection
+from evenhand.store.connection import Connection, Value
 from evenhand.store.jobs import add_jobs
 from evenhand.store.scoring_rules import jobs_for
 
@@ -221,8 +221,20 @@ def _write(
     for span in fresh:
         by_trace[span.trace_id].append(span)
     keys: dict[str, str] = {}
+    new: list[tuple[Value, ...]] = []
+    known: list[tuple[Value, ...]] = []
     for trace_id, spans in by_trace.items():
-        keys[trace_id] = _write_trace(connection, project_id, trace_id, traces.get(trace_id), spans)
+        stored = traces.get(trace_id)
+        after, counts = _counted_in(stored, spans)
+        keys[trace_id] = after.key
+        if stored is None:
+            new.append((after.key, project_id, trace_id, created_at_of(after.key), *after[1:], *counts))
+        else:
+            known.append((*after[1:], *counts, after.key))
+    if new:
+        connection.run_many(_INSERT_TRACE, new)
+    if known:
+        connection.run_many(_UPDATE_TRACE, known)
     received_at = format_instant(now())
     connection.run_many(
         _INSERT_SPAN,
@@ -238,11 +250,8 @@ def _write(
     return keys
 
 
-def _write_trace(
-    connection: Connection, project_id: str, trace_id: str, stored: Stored | None, spans: Sequence[SpanRecord]
-) -> str:
-    errors = sum(span.error is not None for span in spans)
-    tokens = sum((span.tokens_input or 0) + (span.tokens_output or 0) for span in spans)
+def _counted_in(stored: Stored | None, spans: Sequence[SpanRecord]) -> tuple[Stored, tuple[int, int, int]]:
+    """The trace with its new spans, and how many spans, errors and tokens they add."""
     known = stored or Stored(new_id(), None, None, None, "{}", "", "")
     root = next((span for span in spans if span.parent_span_id is None), None)
     if root is not None and known.root_span_id is None:
@@ -253,23 +262,9 @@ def _write_trace(
             metadata=root.metadata,
             facets=facet_lines(root.metadata),
         )
-    models = _with_models(known.models, spans)
-    facts = (
-        known.root_span_id,
-        known.root_name,
-        known.root_duration_ms,
-        known.metadata,
-        known.facets,
-        models,
-    )
-    if stored is None:
-        created_at = created_at_of(known.key)
-        connection.run(
-            _INSERT_TRACE, known.key, project_id, trace_id, created_at, *facts, len(spans), errors, tokens
-        )
-    else:
-        connection.run(_UPDATE_TRACE, *facts, len(spans), errors, tokens, known.key)
-    return known.key
+    errors = sum(span.error is not None for span in spans)
+    tokens = sum((span.tokens_input or 0) + (span.tokens_output or 0) for span in spans)
+    return known._replace(models=_with_models(known.models, spans)), (len(spans), errors, tokens)
 
 
 def created_at_of(key: str) -> str:

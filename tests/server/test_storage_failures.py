@@ -1,0 +1,260 @@
+"""Storage and overload (section 5 of the failure cases), and what a server process does with secrets and memory."""
+
+import gzip
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+from psycopg import sql
+from tests.postgres import PostgresServer
+from tests.real_parts import need
+from tests.service import ADMIN, running_service
+from tests.service_harness import ADMIN_TOKEN, Client, ServerProcess, in_parallel, running, span
+
+from evenhand.core.ids import new_id
+from evenhand.server.config import Limits
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)], capture_output=True
+    )
+    need(mounted.returncode == 0, "the right to mount a small file system")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def otlp(client: Client, size: int) -> int:
+    attribute = f'{{"key": "x", "value": {{"stringValue": "{"y" * size}"}}}}'
+    one = f'{{"traceId": "{os.urandom(16).hex()}", "spanId": "{os.urandom(8).hex()}", "startTimeUnixNano": "1", "attributes": [{attribute}]}}'
+    body = f'{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{one}]}}]}}]}}'
+    reply = client.post_raw("/v1/traces", body.encode(), "application/json")
+    if reply.status == 503:
+        assert int(reply.headers["retry-after"]) > 0
+        assert reply.body["code"] == 14
+    return reply.status
+
+
+def test_case_56_a_full_disk_is_507_reads_go_on_and_it_recovers(small_disk: Path) -> None:
+    path = small_disk / "evenhand.db"
+    with running_service(f"sqlite:///{path}") as service:
+        client = Client(service.url, ADMIN)
+        kept = client.trace()[0]
+        filler = small_disk / "filler"
+        filler.write_bytes(b"x" * max(0, _free(small_disk) - 300_000))
+        stored, statuses = [], []
+        for _ in range(30):
+            one = span(input="y" * 60_000)
+            reply = client.spans(one)
+            statuses.append(reply.status)
+            if reply.status == 201:
+                stored.append(one["trace_id"])
+            else:
+                assert (reply.status, reply.code) == (507, "INSUFFICIENT_STORAGE")
+        assert 507 in statuses
+        # an exporter would throw away what is refused with 507
+        assert otlp(client, 200_000) == 503
+        assert client.get(f"/v1/traces/{kept}").status == 200
+        assert client.get("/v1/traces", project_id="default").status == 200
+        filler.unlink()
+        after = client.spans(span(input="y" * 60_000))
+        assert after.status == 201, after.raw
+        assert otlp(client, 1000) == 200
+        for trace in stored:
+            assert client.get(f"/v1/traces/{trace}").status == 200
+        client.close()
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def _free(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+def test_case_57_a_full_queue_refuses_before_accepting(tmp_path: Path) -> None:
+    limits = Limits(waiting_writes=2)
+    with running_service(f"sqlite:///{tmp_path / 'evenhand.db'}", limits=limits) as service:
+        client = Client(service.url, ADMIN)
+        dataset, _ = client.dataset()
+
+        def write(_: int) -> list[tuple[int, str]]:
+            own = client.again()
+            done = []
+            for _ in range(10):
+                key = new_id()
+                reply = own.post(f"/v1/datasets/{dataset}/items", {"input": key})
+                if reply.status == 503:
+                    assert (reply.code, int(reply.headers["retry-after"]) > 0) == ("OVERLOADED", True)
+                done.append((reply.status, key))
+            own.close()
+            return done
+
+        results = [pair for done in in_parallel(24, write) for pair in done]
+        assert {status for status, _ in results} <= {201, 503}
+        there = {item["input"] for item in client.pages(f"/v1/datasets/{dataset}/items", limit=200)}
+        assert there == {key for status, key in results if status == 201}
+        assert b"evenhand_writes_refused_total" in client.get("/metrics").raw
+        client.close()
+
+
+def test_case_59_a_second_server_on_the_same_file_refuses_to_start(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'evenhand.db'}"
+    with running(url, tmp_path):
+        second = subprocess.run(
+            [sys.executable, "-m", "evenhand", "serve", "--port", "0", "--database", url],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert second.returncode != 0
+    assert "in use by another server" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_case_61_two_servers_that_start_together_migrate_once(
+    tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    with postgres_server.database() as url:
+        servers = [ServerProcess(url, folder=tmp_path) for _ in range(2)]
+        try:
+            in_parallel(2, lambda index: servers[index].start())
+            clients = [server.client() for server in servers]
+            dataset, _ = clients[0].dataset(["a"])
+            assert clients[1].get(f"/v1/datasets/{dataset}").body["item_count"] == 1
+            for client in clients:
+                client.close()
+        finally:
+            for server in servers:
+                server.stop()
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_case_61_a_newer_schema_is_refused_with_78(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    name = postgres_server.create_database()
+    url = postgres_server.url(name)
+    with running(url, tmp_path):
+        pass
+    newer = sql.SQL("INSERT INTO schema_migrations VALUES ({}, {}, {}, {})").format(
+        sql.Literal(9999), sql.Literal("9999_future.sql"), sql.Literal("x"), sql.Literal("x")
+    )
+    postgres_server.execute(newer, name)
+    done = subprocess.run(
+        [sys.executable, "-m", "evenhand", "serve", "--port", "0", "--database", url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 78
+    assert "9999_future.sql" in done.stderr
+    postgres_server.drop_database(name)
+
+
+def test_case_63_a_query_that_takes_too_long_is_503(database_url: str) -> None:
+    with running_service(database_url, limits=Limits(query_seconds=0.001)) as service:
+        client = Client(service.url, ADMIN)
+        for _ in range(2):
+            batch = [span(metadata={"k": new_id(), "filler": "x" * 300}) for _ in range(4000)]
+            assert client.spans(*batch).status == 201
+        reply = client.get("/v1/traces", project_id="default", **{"metadata.k": "no such value"})
+        assert (reply.status, reply.code) == (503, "QUERY_TIMEOUT")
+        assert int(reply.headers["retry-after"]) > 0
+        client.close()
+
+
+def test_case_1_a_bomb_does_not_fill_the_memory(tmp_path: Path) -> None:
+    bomb = gzip.compress(b"\x00" * (256 * 1024 * 1024), 1)
+    with running(f"sqlite:///{tmp_path / 'evenhand.db'}", tmp_path) as server:
+        client = server.client()
+        client.get("/v1/projects")
+        process = psutil.Process(server.pid)
+        before = process.memory_info().rss
+        for path, content_type, cap in (
+            ("/v1/datasets", "application/json", 16),
+            ("/v1/traces", "application/x-protobuf", 64),
+        ):
+            reply = client.post_raw(path, bomb, content_type, Content_Encoding="gzip")
+            assert reply.status == 413
+            assert process.memory_info().rss - before < 2 * cap * 1024 * 1024
+            started = time.monotonic()
+            assert client.get("/v1/projects").status == 200
+            assert time.monotonic() - started < 1
+        client.close()
+
+
+def test_case_24_secrets_are_in_no_log_no_database_and_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "evenhand.db"
+    key = "canary-" + new_id()
+    config = tmp_path / "models.toml"
+    config.write_text(
+        '[models.m]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "x"\nkey_variable = "MODEL_KEY"\n'
+    )
+    server = ServerProcess(
+        f"sqlite:///{path}",
+        folder=tmp_path,
+        options=["--config", str(config), "--log-level", "debug"],
+        MODEL_KEY=key,
+    )
+    server.start()
+    try:
+        client = server.client()
+        token = client.made("/v1/tokens", {"name": "t", "role": "write", "project_id": "default"})["token"]
+        own, wrong = client.again(token=token), client.again(token=token + "wrong")
+        answers = [
+            own.get("/v1/datasets").raw,
+            own.post("/v1/datasets", {"project_id": "default", "name": 5}).raw,
+            own.get(f"/v1/traces/x?token={token}").raw,
+            own.post(
+                "/v1/scores",
+                {"target_id": "x", "target_type": "run", "scorer_name": "llm_judge", "config": {}},
+            ).raw,
+            own.get("/v1/tokens").raw,
+            client.get("/v1/tokens").raw,
+            client.get("/metrics").raw,
+            wrong.get("/v1/datasets").raw,
+        ]
+        own.close()
+        wrong.close()
+        client.close()
+    finally:
+        server.stop()
+    secrets = [token, ADMIN_TOKEN, key]
+    everything = {"log": server.log().encode(), "answers": b"".join(answers)}
+    everything |= {file.name: file.read_bytes() for file in tmp_path.glob("evenhand.db*")}
+    for place, content in everything.items():
+        for secret in secrets:
+            assert secret.encode() not in content, f"{place} holds a secret"
+
+
+def test_case_24_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
+    limits = Limits(wrong_tokens_per_minute=5)
+    with running_service(f"sqlite:///{tmp_path / 'evenhand.db'}", limits=limits) as service:
+        good, guesser = Client(service.url, ADMIN), Client(service.url, "evh_x_guess")
+        replies = [guesser.get("/v1/projects") for _ in range(8)]
+        assert [reply.status for reply in replies] == [401] * 5 + [429] * 3
+        assert int(replies[-1].headers["retry-after"]) > 0
+        assert good.get("/v1/projects").status == 200
+        good.close()
+        guesser.close()
+
+
+def test_a_graceful_stop_finishes_what_was_started(tmp_path: Path) -> None:
+    server = ServerProcess(f"sqlite:///{tmp_path / 'evenhand.db'}", folder=tmp_path)
+    server.start()
+    client = server.client()
+    client.trace()
+    client.close()
+    assert server.stop() == 0
+    assert "Traceback" not in server.log()

@@ -14,7 +14,9 @@ from evenhand.sandbox.engine import Engine, EngineError
 
 IMAGE = "evenhand-python:local"
 ROOT = Path(__file__).resolve().parents[1]
-TARBALL = ROOT / ".cache" / "sandbox-image.tar"
+# In the user's cache, so that a fresh clone of the repository finds it.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+TARBALL = CACHE / "evenhand" / "sandbox-image-bookworm.tar"
 
 
 def missing() -> str | None:

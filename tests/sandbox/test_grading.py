@@ -172,6 +172,7 @@ async def test_instances_of_the_prompts_classes_travel_by_value(bubblewrap: Pool
         ("def f(): return 1", "assert f( == 1", "bad_test", "not Python"),
         ("def f(): return 1", "import no_such_module\nf()", "bad_test", "no_such_module"),
         ("def f(x): return 1", "class A: pass\nf(A())", "bad_test", "only the test knows"),
+        ("class A: pass", "class B(A): pass", "bad_test", "derives a class"),
         (
             "def f(x): return 1",
             "import unittest\ny = f(1)\nclass T(unittest.TestCase):\n    def test(self):\n        assert f(1) == 2",
@@ -194,6 +195,16 @@ async def test_every_ending_has_its_reason(
     assert verdict is not None
     assert (verdict.passed, verdict.reason) == (False, reason), verdict
     assert says in verdict.message
+
+
+async def test_what_a_graded_program_printed_is_kept(bubblewrap: Pool) -> None:
+    source = "print('top')\ndef f():\n    print('call')\n    return f.__doc__"
+    execution = await bubblewrap.run(
+        Program(source=source, test="print('test')\nassert f() is f.__doc__ is None")
+    )
+    assert execution.verdict is not None
+    assert execution.verdict.passed
+    assert sorted(execution.stdout.split()) == [b"call", b"test", b"top"]
 
 
 async def test_a_test_that_is_at_fault_is_an_error_not_a_grade(bubblewrap: Pool) -> None:

@@ -47,7 +47,7 @@ def examine(*, quick: bool) -> dict[str, Any]:
                         steps.note(f"{candidate.name}: {finding.check}")
             backends.append(
                 {
-                    "name": candidate.name,
+                    "name": candidate.name if candidate.backend is None else candidate.backend.name,
                     "works": bool(found) and all(f["ok"] for f in found),
                     "strength": candidate.strength,
                     "holds": candidate.holds,
@@ -59,7 +59,7 @@ def examine(*, quick: bool) -> dict[str, Any]:
     usable = [
         b for b in backends if b["checks"] and all(f["ok"] for f in b["checks"] if f["check"] in quick_names)
     ]
-    asked = [b for b in usable if chosen.sandbox in ("auto", b["name"])]
+    asked = [b for b in usable if chosen.sandbox in ("auto", b["name"].partition("+")[0])]
     best = max(asked, key=lambda b: b["strength"], default=None)
     return {"setting": chosen.sandbox, "chosen": best["name"] if best else None, "backends": backends}
 

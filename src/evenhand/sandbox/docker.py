@@ -31,7 +31,7 @@ class DockerOptions(Struct, frozen=True, kw_only=True):
     image: str = DEFAULT_IMAGE
     """An image with `python3`. It is never fetched: it has to be there."""
     runtime: str | None = None
-    """The engine's runtime; None: `runsc` where the engine has it, else the engine's default."""
+    """The engine's runtime, such as `runsc`; None: the engine's default."""
 
 
 class Docker:
@@ -46,13 +46,11 @@ class Docker:
             self.engine.call("GET", f"/images/{self.options.image}/json")
         except EngineError as error:
             raise SandboxUnavailable(f"{error}; {_how_to_fix(error, self.options)}") from None
-        runtimes = info.get("Runtimes") or {}
-        self.runtime = self.options.runtime or ("runsc" if "runsc" in runtimes else None)
+        self.runtimes = tuple(info.get("Runtimes") or ())
+        self.runtime = self.options.runtime
         self.memory = bool(info.get("MemoryLimit", True))
         self.processes = bool(info.get("PidsLimit", True))
-        machine = str(info.get("Architecture", ""))
-        # gVisor is a kernel of its own; a filter for the host's is no use in it.
-        self.filter = None if self.runtime == "runsc" else seccomp.filter_program(machine)
+        self.filter = seccomp.filter_program(str(info.get("Architecture", "")))
         # Removing takes the engine longer than many a program runs; nobody has to wait for it.
         self.remover = ThreadPoolExecutor(1, thread_name_prefix="evenhand-sandbox-remover")
         self.guest = guest_sources(filter_program=self.filter)
@@ -176,12 +174,16 @@ class DockerWorker:
 
     def rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
         # No limit on processes: the kernel would count those of other containers with the same uid.
-        return {
+        found = {
             "RLIMIT_CPU": (limits.cpu_seconds, limits.cpu_seconds + 1),
             "RLIMIT_NOFILE": (limits.open_files, limits.open_files),
             "RLIMIT_FSIZE": (limits.disk_bytes, limits.disk_bytes),
             "RLIMIT_CORE": (0, 0),
         }
+        if self.backend.runtime == "runsc":
+            # Past the container's own limit gVisor ends as a whole and takes the report with it.
+            found["RLIMIT_AS"] = (int(limits.memory_bytes * 0.75),) * 2
+        return found
 
     def memory_kills(self) -> int:
         # The inside reads its own counter: the engine's flag tells of the first process only.

@@ -94,7 +94,7 @@ def _():
 def _():
     if os.getpid() == 1:
         return "the program is process 1"
-    for name in ("mem", "environ", "maps", "fd/0", "fd/1"):
+    for name in ("mem", *(f"fd/{n}" for n in range(16))):
         try:
             with open(f"/proc/1/{name}", "rb") as file:
                 file.read(1)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand.core.errors import OptionError, SandboxUnavailable
 from evenhand.sandbox.bubblewrap import Bubblewrap
@@ -38,18 +39,24 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Why it cannot be used."""
 
 
-def candidates(docker: DockerOptions) -> Iterator[Candidate]:
-    """What this machine offers, one by one."""
-    makers: dict[str, Callable[[], tuple[Backend, int, str]]] = {
-        "bubblewrap": _bubblewrap,
-        "docker": lambda: _docker(docker),
-    }
-    for name, make in makers.items():
-        try:
-            backend, strength, holds = make()
-            yield Candidate(name=name, backend=backend, strength=strength, holds=holds)
-        except SandboxUnavailable as error:
-            yield Candidate(name=name, problem=str(error))
+def candidates(docker: DockerOptions, choice: str = "auto") -> Iterator[Candidate]:
+    """What this machine offers, one by one. The caller closes the back ends."""
+    if choice in ("auto", "bubblewrap"):
+        yield _candidate("bubblewrap", _bubblewrap)
+    if choice == "bubblewrap":
+        return
+    found = _candidate("docker", lambda: _docker(docker))
+    yield found
+    if isinstance(found.backend, Docker) and docker.runtime is None and "runsc" in found.backend.runtimes:
+        yield _candidate("docker", lambda: _docker(replace(docker, runtime="runsc")))
+
+
+def _candidate(name: str, make: Callable[[], tuple[Backend, int, str]]) -> Candidate:
+    try:
+        backend, strength, holds = make()
+    except SandboxUnavailable as error:
+        return Candidate(name=name, problem=str(error))
+    return Candidate(name=name, backend=backend, strength=strength, holds=holds)
 
 
 def _bubblewrap() -> tuple[Backend, int, str]:
@@ -77,7 +84,7 @@ def open_sandbox(
     """A sandbox of the chosen kind; `SandboxUnavailable` when this machine has none that proves itself."""
     if choice != "auto" and choice not in NAMES:
         raise OptionError(f"unknown sandbox '{choice}'; it can be auto, {', '.join(NAMES)}")
-    found = [c for c in candidates(docker or DockerOptions()) if choice in ("auto", c.name)]
+    found = list(candidates(docker or DockerOptions(), choice))
     problems = [f"{c.name}: {c.problem}" for c in found if c.problem]
     chosen: Pool | None = None
     for candidate in sorted(found, key=lambda c: -c.strength):
@@ -89,7 +96,7 @@ def open_sandbox(
             chosen = pool
         else:
             pool.close()
-            problems += [f"{candidate.name} failed its check '{f.check}': {f.measured}" for f in failed]
+            problems += [f"{pool.name} failed its check '{f.check}': {f.measured}" for f in failed]
     if chosen is None:
         raise SandboxUnavailable(
             f"no sandbox can run model-written code here ({'; '.join(problems)}): {HOW_TO_INSTALL}"

@@ -15,7 +15,7 @@ import types
 from typing import Any
 
 from evenhand.sandbox.guest import values, wire
-from evenhand.sandbox.guest.remote import Remote
+from evenhand.sandbox.guest.remote import Remote, Unsupported
 
 TEST_NAME = "<test>"
 _MODULES = {
@@ -27,10 +27,6 @@ _MODULES = {
 
 class ProgramGone(BaseException):
     """The program ended while the test still needed it."""
-
-
-class Unsupported(Exception):
-    """The test asks for something that cannot cross between two processes."""
 
 
 class Link(values.Codec):

@@ -18,8 +18,17 @@ class Caller(Protocol):
         """Do it there and give the result."""
 
 
+class Unsupported(Exception):
+    """The test asks for something that cannot cross between two processes."""
+
+
 class Remote:
-    """Something that lives with the program."""
+    # Something that lives with the program; its documentation is the program's.
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        found = self._ask("getattr", "__doc__")
+        return found if isinstance(found, str) else None
 
     def __init__(self, caller: Caller, number: int, kind: str, shown: str) -> None:
         vars(self).update(_caller=caller, _number=number, _kind=kind, _shown=shown, _named=False)
@@ -148,6 +157,11 @@ class Remote:
 
     def __truediv__(self, other: object) -> Any:
         return self._both("truediv", other)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        if vars(self)["_kind"] != "class":
+            raise TypeError(f"the program has {self._what()} where the test needs a class")
+        raise Unsupported("the test derives a class from one of the program's")
 
     def __instancecheck__(self, instance: object) -> bool:
         return isinstance(instance, Remote) and self._ask("instance_of", instance) is True

@@ -49,7 +49,7 @@ def _report(rows: list[dict[str, Any]], treatment: str = "x", control: str = "y"
 
 
 @given(runs(), st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_shuffling_lines_changes_nothing(rows: list[dict[str, Any]], rng: random.Random) -> None:
     shuffled = rows[:]
     rng.shuffle(shuffled)
@@ -61,7 +61,7 @@ def _negated(value: float | None) -> float | None:
 
 
 @given(runs(), st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_swapping_the_arms_mirrors_everything(rows: list[dict[str, Any]], significance: bool) -> None:
     """Every delta and interval changes its sign bit for bit, and the decision changes sides.
 
@@ -93,7 +93,7 @@ def test_swapping_the_arms_mirrors_everything(rows: list[dict[str, Any]], signif
 
 
 @given(runs())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_reports_of_any_runs_can_be_written(rows: list[dict[str, Any]]) -> None:
     report = _report(rows)
     assert report.to_json().endswith("}\n")

@@ -92,10 +92,11 @@ def readiness_of(
     """`compared` are the tasks (places in `tasks`) that either arm ran at all."""
     sides = [(side, name) for side in ("treatment", "control") if (name := getattr(names, side)) is not None]
     repeats = {name: np.bincount(runs[side].task, minlength=len(tasks))[compared] for side, name in sides}
+    short = {name: np.flatnonzero(counts < MIN_REPEATS) for name, counts in repeats.items()}
     lacking = sorted(
-        (int(compared[place]), name, int(counts[place]))
-        for name, counts in repeats.items()
-        for place in np.flatnonzero(counts < MIN_REPEATS)
+        (int(compared[place]), name, int(repeats[name][place]))
+        for name, places in short.items()
+        for place in places[:SHOWN]
     )
     spread = {metric: _pooled_spread(runs, metric) for metric in ("duration_seconds", "non_cache_tokens")}
     disagreement = _disagreement(runs)
@@ -110,7 +111,7 @@ def readiness_of(
         high_variance=high,
         spread=spread,
         disagreement=disagreement,
-        lacking_count=len(lacking),
+        lacking_count=sum(len(places) for places in short.values()),
         lacking=tuple(
             Lack(task_id=tasks[task], arm=name, repeats=count, missing=MIN_REPEATS - count)
             for task, name, count in lacking[:SHOWN]
@@ -207,9 +208,11 @@ def _plan(values: Floats, task: Integers) -> dict[int, int] | None:
     error = float((parts / sizes).sum())
     if mean == 0.0 or error == 0.0:
         return None
+    gains = parts / (sizes * (sizes + 1))
+    # No more tasks than steps can ever be chosen, and those have the largest first gains.
     queue = [
-        (-float(part / (size * (size + 1))), int(place), float(part), float(size))
-        for place, part, size in zip(places, parts, sizes, strict=True)
+        (-float(gains[row]), int(places[row]), float(parts[row]), float(sizes[row]))
+        for row in np.argsort(-gains, kind="stable")[:MAX_MORE]
     ]
     heapq.heapify(queue)
     more: dict[int, int] = {}

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import bdtr
 
 from bench.coverage_others import OTHERS
-from evenhand.metrics import bootstrap_ci, mean_interval
+from evenhand.metrics import bootstrap_ci, mean_interval, proportion_interval
 from evenhand.metrics.types import FloatArray, IntArray, Interval
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
@@ -111,6 +111,32 @@ def means_table(trials: int) -> str:
     return "\n".join(lines)
 
 
+def lowest(n: int, method: str) -> float:
+    """The lowest coverage over true shares from 0.5 to 0.999."""
+    ends = [proportion_interval(x, n, method=method) for x in range(n + 1)]
+    lower, upper = (np.array([getattr(end, name) for end in ends]) for name in ("ci_lower", "ci_upper"))
+    found = 1.0
+    for p in np.concatenate((np.linspace(0.5, 0.95, 91), np.linspace(0.951, 0.999, 97))):
+        below = np.concatenate(([0.0], bdtr(np.arange(n + 1), n, p)))
+        found = min(found, float(np.diff(below)[(lower <= p) & (p <= upper)].sum()))
+    return found
+
+
+def proportions_table(_: int) -> str:
+    names = ("auto", "wilson", "clopper_pearson", "beta_binomial")
+    lines = [
+        "| n | true share | default | Wilson | Clopper–Pearson | Beta-Binomial |",
+        "|---|---|---|---|---|---|",
+    ]
+    for n in SIZES:
+        for p in SHARES:
+            cells = [marked(exact_coverage(n, p, name)) for name in names]
+            lines.append(f"| {n:,} | {p} | {' | '.join(cells)} |")
+        cells = [marked(lowest(n, name)) for name in names]
+        lines.append(f"| {n:,} | lowest, 0.5 to 0.999 | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def others_table(trials: int) -> str:
     lines = ["| interval | setting | covers |", "|---|---|---|"]
     return "\n".join(
@@ -133,10 +159,12 @@ def write(name: str, table: Callable[[int], str], trials: int, *, keep: bool) ->
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.coverage")
     parser.add_argument("--trials", type=int, default=2_000, help="simulated data sets per cell")
+    parser.add_argument("--only", choices=("proportions", "means", "others"), help="one table")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/metrics.md")
     options = parser.parse_args()
-    write("means", means_table, options.trials, keep=options.write)
-    write("others", others_table, options.trials, keep=options.write)
+    tables = {"proportions": proportions_table, "means": means_table, "others": others_table}
+    for name in [options.only] if options.only else tables:
+        write(name, tables[name], options.trials, keep=options.write)
 
 
 if __name__ == "__main__":

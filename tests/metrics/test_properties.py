@@ -146,6 +146,38 @@ def test_mcnemar_swaps(losses: int, wins: int) -> None:
     assert mcnemar(losses, wins, mid_p=True).p_value <= mcnemar(losses, wins).p_value
 
 
+ODD = st.sampled_from([0.0, 1.0, 0.5, -1.0, 3.0, 0.1 + 0.2, 1e-9, 1e-200, 5e-324, 1e50, -1e50, 1e60])
+
+
+@given(st.data(), st.integers(1, 12))
+@settings(max_examples=150)
+def test_odd_numbers_give_finite_results_or_are_refused(data: st.DataObject, n: int) -> None:
+    """No warning, no NaN, no infinity: huge, tiny and denormal values included."""
+    x, y = (data.draw(st.lists(ODD, min_size=n, max_size=n)) for _ in range(2))
+    groups = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    calls: list[Callable[[], Any]] = [
+        lambda: mean_interval(x),
+        lambda: mean_interval(x, groups=groups),
+        lambda: bootstrap_ci(x, n_bootstrap=50, method="bca"),
+        lambda: bootstrap_ci(x, n_bootstrap=50, groups=groups),
+        lambda: bootstrap_ci(x, n_bootstrap=50, statistic="median", method="bca"),
+        lambda: paired_difference(x, y),
+        lambda: paired_difference(x, y, groups=groups),
+        lambda: permutation_test(x, groups=groups),
+        lambda: cohens_d_paired(x, y),
+        lambda: non_inferiority(x, 0.1),
+        lambda: repeats_interval([x, y]),
+        lambda: ppi_mean(x, y, x),
+    ]
+    for call in calls:
+        try:
+            found = call()
+        except ValueError:
+            continue
+        for name in ("value", "ci_lower", "ci_upper", "p_value"):
+            assert math.isfinite(getattr(found, name, 0.0))
+
+
 NAN, INF = float("nan"), float("inf")
 BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: mean_interval([]), "scores"),
@@ -156,7 +188,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: mean_interval([[1.0, 0.0]]), "scores"),
     (lambda: mean_interval([1.0, 0.0], method="magic"), "method"),
     (lambda: mean_interval([1.0, 0.5], method="wilson"), "method"),
-    (lambda: mean_interval([1.0, 0.0], groups=["a", "b"], method="wilson"), "method"),
+    (lambda: mean_interval([1.0, 0.0, 1.0], groups=["a", "b", "a"], method="wilson"), "method"),
     (lambda: mean_interval([1.0, 0.0], groups=["a"]), "groups"),
     (lambda: mean_interval([1.0, 0.0], groups=["a", "a"]), "groups"),
     (lambda: mean_interval([1.0, 0.0], groups=["a", None]), "groups"),

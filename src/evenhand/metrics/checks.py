@@ -8,6 +8,9 @@ import numpy.typing as npt
 
 from evenhand.metrics.types import Alternative, FloatArray, IntArray
 
+LARGEST = 1e50
+"""Values beyond this would overflow when their powers are summed."""
+
 
 def checked_values(values: npt.ArrayLike, *, name: str, at_least: int = 1) -> FloatArray:
     """A finite one-dimensional float array, in the order given."""
@@ -23,6 +26,8 @@ def checked_values(values: npt.ArrayLike, *, name: str, at_least: int = 1) -> Fl
         raise ValueError(f"{name}: at least {at_least} values are needed, not {array.size}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name}: must be finite (no NaN, no infinity)")
+    if float(np.abs(array).max()) > LARGEST:
+        raise ValueError(f"{name}: must not exceed {LARGEST:g} in size")
     return array
 
 
@@ -98,6 +103,11 @@ def checked_positive(value: float, *, name: str, zero_allowed: bool = False) -> 
             f"{name}: must be a finite number {'of at least' if zero_allowed else 'above'} 0, not {value!r}"
         )
     return number
+
+
+def useful_groups(codes: IntArray) -> IntArray | None:
+    """The codes, or None when every value is a group of its own and grouping changes nothing."""
+    return None if int(codes.max()) + 1 == codes.size else codes
 
 
 def is_binary(values: FloatArray) -> bool:

@@ -75,16 +75,19 @@ def design_effect(totals: GroupTotals, *, at_least: float) -> float:
 
 def participants(parts: FloatArray, counts: FloatArray) -> float:
     """(Σf)²/Σf²: how many parts share the sum, when `counts` says how often each part occurs."""
-    return float((counts * parts).sum() ** 2 / (counts * parts**2).sum())
+    scaled = parts / float(parts.max())  # tiny parts would vanish when squared
+    return float((counts * scaled).sum() ** 2 / (counts * scaled**2).sum())
 
 
 def relative_skewness(totals: GroupTotals) -> float:
     """|skewness| of the groups' residual sums over √G: how far their mean is from normal; infinite if constant."""
     residuals = totals.sums - totals.sizes * totals.mean
-    variance = float((residuals**2).mean())
-    if variance <= 1e-24 * float((totals.sizes**2).mean()):
+    largest = float(np.abs(residuals).max())
+    if largest <= 1e-12 * float(np.abs(totals.sums).max() + totals.sizes.max()):
         return float("inf")
-    return float(abs((residuals**3).mean()) / variance**1.5 / residuals.size**0.5)
+    scaled = residuals / largest
+    variance = float((scaled**2).mean())
+    return float(abs((scaled**3).mean()) / variance**1.5 / scaled.size**0.5)
 
 
 def _satterthwaite(sizes: FloatArray, leverage: FloatArray) -> float:

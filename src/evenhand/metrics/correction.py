@@ -45,7 +45,8 @@ def ppi_mean(
     value = weight * centre + float((y - weight * f).mean())
     judge_part = weight**2 * float(rest.var(ddof=1)) / total
     variance = human_part + judge_part
-    df = variance**2 / (human_part**2 / (n - 1) + judge_part**2 / (total - 1)) if variance > 0 else n - 1.0
+    share = human_part / variance if variance > 0.0 else 1.0
+    df = 1.0 / (share**2 / (n - 1) + (1.0 - share) ** 2 / (total - 1))
     half = t_quantile((1.0 + level) / 2.0, df) * variance**0.5
     return Interval(
         value=value,

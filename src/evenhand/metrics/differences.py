@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.metrics.checks import checked_groups, checked_level, checked_positive, checked_values
+from evenhand.metrics.checks import (
+    checked_groups,
+    checked_level,
+    checked_positive,
+    checked_values,
+    useful_groups,
+)
 from evenhand.metrics.clusters import GroupTotals, clustered_error, group_totals
 from evenhand.metrics.intervals import mean_interval
 from evenhand.metrics.quantiles import normal_cdf, normal_quantile, t_cdf, t_quantile
@@ -139,7 +145,7 @@ def _centre(values: FloatArray, codes: IntArray | None) -> _Centre:
     # The two halves are added apart, so that swapping the arms negates the mean to the last bit.
     gains, losses = np.sort(values[values > 0.0]), np.sort(-values[values < 0.0])
     mean = float(gains.sum() - losses.sum()) / values.size
-    if codes is None:
+    if codes is None or useful_groups(codes) is None:
         return _independent_centre(values, mean)
     return _clustered_centre(values, codes, mean)
 

@@ -14,6 +14,7 @@ from evenhand.metrics.checks import (
     checked_level,
     checked_values,
     is_binary,
+    useful_groups,
 )
 from evenhand.metrics.clusters import (
     GroupTotals,
@@ -100,15 +101,15 @@ def mean_interval(
     interval is that of a proportion for the effective number of independent trials, n over the design effect.
     `percentile` and `bca` are the bootstrap of `bootstrap_ci`.
     """
-    values = np.sort(checked_values(scores, name="scores")) if groups is None else None
+    values = checked_values(scores, name="scores")
     level = checked_level(confidence_level)
     kind = checked_choice(method, MEAN_METHODS, name="method")
+    codes = None if groups is None else useful_groups(checked_groups(groups, n=values.size))
     if kind in ("percentile", "bca"):
-        return bootstrap_ci(scores, level, seed=seed, method=kind, groups=groups)
-    if values is None:
-        plain = checked_values(scores, name="scores")
-        codes = checked_groups(groups if groups is not None else (), n=plain.size)
-        return _clustered(plain, codes, level, kind)
+        return bootstrap_ci(values, level, seed=seed, method=kind, groups=codes)
+    if codes is not None:
+        return _clustered(values, codes, level, kind)
+    values = np.sort(values)
     if kind in PROPORTION_METHODS and is_binary(values):
         return proportion_interval(int(values.sum()), values.size, confidence_level=level, method=kind)
     if kind not in ("auto", "t", "normal"):

@@ -24,8 +24,8 @@ from evenhand.metrics.types import FloatArray
 SPACING = 2.0 * math.pi / 24.0
 """Δ: the period is 24 standard deviations, far beyond any mass."""
 FINEST_STEP = 0.05
-"""Steps of F up to this many standard deviations may be smoothed away: two Monte-Carlo errors of a 2.5 %
-quantile from 10,000 resamples."""
+"""Steps of F up to this many standard deviations may be smoothed away: half of one is a Monte-Carlo error of a
+2.5 % quantile from 10,000 resamples."""
 
 _DEAD = 1e-11  # what is left of φ where the series is cut
 _ALIVE = 1e-3  # what φ must stay below beyond the cut

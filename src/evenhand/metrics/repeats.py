@@ -100,7 +100,8 @@ def repeats_interval(values_by_problem: ByProblem, *, confidence_level: float = 
         lower, upper = proportion_ends(value * attempts, attempts, level, "clopper_pearson")
         method = "repeats_clopper_pearson"
     else:
-        df = float(parts.sum() ** 2 / (parts**2 / np.maximum(sizes - 1, 1)).sum()) if error > 0 else 1.0
+        shares = parts / parts.max() if error > 0.0 else np.ones_like(parts)
+        df = float(shares.sum() ** 2 / (shares**2 / np.maximum(sizes - 1, 1)).sum())
         half = t_quantile((1.0 + level) / 2.0, df) * error
         lower, upper, method = value - half, value + half, "repeats_t"
     return Interval(

@@ -149,7 +149,7 @@ def resampled_ratios(
         return _Renamed(equal)
     centre = float(sums.sum() / sizes.sum())
     spread = float(((sums - centre * sizes) ** 2).sum()) ** 0.5 / float(sizes.sum())
-    if ratio_cdf(sums, sizes, centre) is not None:
+    if all(ratio_cdf(sums, sizes, centre + away * spread) is not None for away in (-3.0, 0.0, 3.0)):
         return RatioLimit(sums, sizes, centre, spread)
     out = np.empty(n_resamples)
     rows = max(1, _CELLS // groups)

@@ -18,8 +18,10 @@ $(READY): requirements/dev.txt requirements/weights.txt pyproject.toml scripts/m
 	@scripts/make-venv $(PYTHON) $(VENV)
 	@touch $@
 
-run: system-run $(READY) ## score the shipped example and print the report
+run: system-run $(READY) ## score the shipped example, then serve the API with demonstration data
 	@$(BIN)/evenhand score examples/capitals.jsonl --scorer exact_match --scorer fuzzy_match -o out
+	@rm -f out/demo.db out/demo.db-wal out/demo.db-shm
+	@$(BIN)/evenhand serve --demo --database sqlite:///out/demo.db
 
 test: system-test $(READY) ## run every test but the slow ones
 	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)

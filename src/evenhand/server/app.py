@@ -242,8 +242,9 @@ async def _send(send: Send, answer: Answer, *, head: bool) -> None:
 def make_application(config: ServerConfig, database: Database) -> Application:
     """The application over an open database."""
     service, routes = Service(config, database), all_routes()
+    documented = [route for route in routes if route.documented]
     service.documents = {
-        "openapi": cache(lambda: document(routes)),
-        "reference": cache(lambda: reference_page(routes)),
+        "openapi": cache(lambda: document(documented)),
+        "reference": cache(lambda: reference_page(documented)),
     }
     return Application(service, RouteTable(routes))

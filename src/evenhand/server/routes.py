@@ -55,6 +55,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """Looks at a body that could not be decoded and says which error it is."""
     body_limit: Literal["body", "otlp", "import"] = "body"
     """Which of the limits on bodies holds."""
+    documented: bool = True
+    """Whether it is part of the interface for programs; pages for people are not."""
     tag: str = ""
     """The chapter of the reference."""
 

@@ -13,7 +13,9 @@ import uvicorn
 from evenhand.core.errors import OptionError
 from evenhand.core.timestamps import format_instant, now
 from evenhand.server.app import Application, make_application
+from evenhand.server.auth import Access
 from evenhand.server.config import ServerConfig
+from evenhand.server.demo import fill
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database, open_database
 from evenhand.store.projects import DEFAULT, require_project
@@ -125,11 +127,15 @@ def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
             host = f"[{config.host}]" if ":" in config.host else config.host
             address = f"http://{host}:{port}"
             token = None if config.admin_token is not None else first_token(database)
+            if config.demo and database.write_now(fill):
+                announce("Demonstration data: project 'demo'")
             application = make_application(config, database)
+            everything = Access(token_id="login link", role="admin", scope=None)  # noqa: S106  names no secret
+            code = application.service.sessions.new_code(everything)
             announce(f"Evenhand listens on {address} (database: {database.dialect.place})")
             if token is not None:
                 announce(f"Admin token, shown once: {token}")
-                announce(f"Log in: {address}/login#token={token}")
+            announce(f"Log in with a browser (works once): {address}/login?code={code}")
             announce(f"Reference: {address}/docs")
             uvicorn_server(application).run(sockets=[listener])
     finally:

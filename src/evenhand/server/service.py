@@ -10,6 +10,7 @@ from evenhand.server.bodies import Budget, Patience
 from evenhand.server.config import ServerConfig
 from evenhand.server.judge_models import JudgeModels
 from evenhand.server.scoring_jobs import JobRunner
+from evenhand.server.sessions import Sessions
 from evenhand.server.telemetry import Telemetry
 from evenhand.store.database import Database
 from evenhand.store.idempotency import forget_old
@@ -30,6 +31,7 @@ class Service:
         self.gate = Gate(database, config.admin_token, config.limits.wrong_tokens_per_minute)
         self.budget = Budget(config.limits.buffered_bytes)
         self.patience = Patience(config.limits.body_seconds)
+        self.sessions = Sessions()
         self.telemetry = Telemetry()
         self.jobs = JobRunner(database, JudgeModels.from_file(config.models_file))
         self.documents: dict[str, Callable[[], bytes]] = {}

@@ -7,6 +7,7 @@ from evenhand.server.api import (
     experiments,
     health,
     jobs,
+    landing,
     otlp,
     project_summary,
     projects,
@@ -24,6 +25,7 @@ def all_routes() -> tuple[Route, ...]:
     """Every endpoint of the service."""
     return (
         *health.ROUTES,
+        *landing.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *datasets.ROUTES,

@@ -15,6 +15,10 @@ def not_found(kind: str, object_id: str) -> Refusal:
     return Refusal("NOT_FOUND", f"There is no {kind} '{object_id[:200]}'.", {"id": object_id[:200]})
 
 
+def project_exists(connection: Connection, project_id: str) -> bool:
+    return connection.one("SELECT 1 FROM projects WHERE id = ?", project_id) is not None
+
+
 def create_project(connection: Connection, *, project_id: str, name: str) -> Project:
     if connection.one("SELECT 1 FROM projects WHERE id = ?", project_id):
         raise Refusal("CONFLICT", f"There is a project '{project_id}' already.", {"id": project_id})

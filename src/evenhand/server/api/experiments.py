@@ -14,11 +14,9 @@ from evenhand.core.objects.experiments import (
 from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.api.datasets import ProjectQuery
 from evenhand.server.call import Call
-from evenhand.server.comparing import compare, read_sides
 from evenhand.server.fields import Name, object_text, trimmed
 from evenhand.server.paging import page_of
 from evenhand.server.routes import Route
-from evenhand.server.summaries import evaluate_threshold, summarise
 from evenhand.store import experiments as store
 from evenhand.store.connection import Connection
 from evenhand.store.summaries import read_scorer, read_summary
@@ -106,12 +104,16 @@ async def complete(call: Call) -> Answer:
 
 
 async def summary(call: Call) -> Answer:
+    from evenhand.server.summaries import summarise  # numpy: half of the time it takes to start
+
     experiment_id = call.params["experiment_id"]
     kept = await call.read(lambda connection: read_summary(connection, experiment_id, scope=call.scope))
     return json_answer(summarise(kept))
 
 
 async def comparison(call: Call, query: CompareQuery) -> Answer:
+    from evenhand.server.comparing import compare, read_sides  # as above
+
     base_id, other_id = call.params["experiment_id"], call.params["other_id"]
     sides = await call.read(
         lambda connection: read_sides(connection, base_id, other_id, query.scorer_name, scope=call.scope)
@@ -120,6 +122,8 @@ async def comparison(call: Call, query: CompareQuery) -> Answer:
 
 
 async def threshold(call: Call, body: ThresholdAsk) -> Answer:
+    from evenhand.server.summaries import evaluate_threshold  # as above
+
     experiment_id = call.params["experiment_id"]
     totals = await call.read(
         lambda connection: read_scorer(connection, experiment_id, body.scorer_name, scope=call.scope)

@@ -1,6 +1,7 @@
 """Tokens: made, listed and taken back by administrators. The secret is shown once."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand.core.objects.projects import NewToken, Role, Token
 from evenhand.server.answers import Answer, Page, json_answer
@@ -32,12 +33,18 @@ async def create(call: Call, body: TokenCreate) -> Answer:
     if call.scope is not None and body.project_id != call.scope:
         raise not_found("project", body.project_id or "")
 
+    made: list[NewToken] = []
+
     def work(connection: Connection) -> NewToken:
         if body.project_id is not None:
             call.open_project(connection, body.project_id)
-        return store.create_token(connection, name=name, project_id=body.project_id, role=body.role)
+        token = store.create_token(connection, name=name, project_id=body.project_id, role=body.role)
+        made[:] = [token]
+        # What an idempotency key repeats is stored: not the secret.
+        return replace(token, token="")
 
-    return await call.write(work)
+    answer = await call.write(work)
+    return json_answer(made[0], answer.status) if made else answer
 
 
 async def list_all(call: Call, query: Paging) -> Answer:

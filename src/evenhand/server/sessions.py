@@ -1,0 +1,43 @@
+"""Logging in with a browser: a code that works once becomes a cookie. Tokens never appear in an address."""
+
+import secrets
+import time
+
+from evenhand.server.auth import Access
+
+CODE_SECONDS = 3600.0
+SESSION_SECONDS = 12 * 3600.0
+COOKIE = b"evenhand_session"
+
+
+class Sessions:
+    """Kept in memory: a restart logs everybody out."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, tuple[Access, float]] = {}
+        self._sessions: dict[str, tuple[Access, float]] = {}
+
+    def new_code(self, access: Access) -> str:
+        """A code that opens `access` once, within the hour."""
+        code = secrets.token_urlsafe(24)
+        self._codes[code] = (access, time.monotonic() + CODE_SECONDS)
+        return code
+
+    def redeem(self, code: str) -> str | None:
+        """The session for a code; None for a wrong, used or old one."""
+        found = self._codes.pop(code, None)
+        if found is None or found[1] < time.monotonic():
+            return None
+        session = secrets.token_urlsafe(32)
+        self._sessions[session] = (found[0], time.monotonic() + SESSION_SECONDS)
+        return session
+
+    def access(self, cookies: bytes) -> Access | None:
+        """What the cookie header opens."""
+        for part in cookies.split(b";"):
+            name, _, value = part.strip().partition(b"=")
+            if name == COOKIE:
+                found = self._sessions.get(value.decode("latin-1"))
+                if found is not None and found[1] > time.monotonic():
+                    return found[0]
+        return None

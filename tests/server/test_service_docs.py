@@ -1,0 +1,54 @@
+"""The curl examples of docs/service.md, run as they stand."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.service import ADMIN, running_service
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "service.md"
+
+
+def block(language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_curl_examples_print_what_the_page_says(tmp_path: Path) -> None:
+    with running_service(f"sqlite:///{tmp_path / 'e.db'}") as service:
+        done = subprocess.run(
+            ["bash", "-eu", "-o", "pipefail", "-c", block("sh")],
+            env={"PATH": os.environ["PATH"], "URL": service.url, "TOKEN": ADMIN},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 0, done.stderr
+    printed, told = done.stdout.splitlines(), block("text").splitlines()
+    assert [re.sub(r"(\.\d{10})\d+", r"\1", line) for line in printed] == [
+        re.sub(r"(\.\d{10})\d+", r"\1", line) for line in told
+    ]
+
+
+def test_the_first_page_shows_experiments_after_the_login_link(tmp_path: Path) -> None:
+    with running_service(f"sqlite:///{tmp_path / 'e.db'}") as service:
+        page = service.raw("GET", "/", token=None)
+        assert page.status == 200
+        assert b"login link" in page.body
+        assert service.raw("GET", "/login?code=wrong", token=None).status == 401
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs", "/docs/style.css", "/openapi.json", "/metrics", "/healthz", "/readyz"]
+)
+def test_public_pages_need_no_token_and_no_network(path: str, tmp_path: Path) -> None:
+    with running_service(f"sqlite:///{tmp_path / 'e.db'}") as service:
+        reply = service.raw("GET", path, token=None)
+        assert reply.status == 200
+        text = str(reply.body)
+        assert "https://" not in text
+        assert "<script" not in text
+        assert reply.headers["x-content-type-options"] == "nosniff"

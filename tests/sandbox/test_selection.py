@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tests.real_parts import need
 
+from evenhand import settings
 from evenhand.cli.app import command
 from evenhand.core.errors import OptionError, SandboxUnavailable
 from evenhand.core.outcome import Failed
@@ -28,6 +29,15 @@ SAMPLE = ScorerInput(
     target="add",
     metadata={"_test": "assert add(1, 2) == 3", "entry_point": "add"},
 )
+
+
+def test_the_environment_names_the_engine_and_the_image() -> None:
+    loaded = settings.load(
+        {"DOCKER_HOST": "unix:///run/user/1000/podman.sock", "EVENHAND_SANDBOX_IMAGE": "mine:1"}
+    )
+    assert (loaded.docker_socket, loaded.sandbox_image) == ("/run/user/1000/podman.sock", "mine:1")
+    # Programs do not leave this machine.
+    assert settings.load({"DOCKER_HOST": "tcp://10.0.0.1:2375"}).docker_socket == "/var/run/docker.sock"
 
 
 def test_auto_takes_bubblewrap_where_there_is_no_engine(bubblewrap: Pool) -> None:

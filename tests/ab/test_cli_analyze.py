@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from tests.ab_rows import row, worked_example, write_rows
 
+from evenhand.ab import analyze
+from evenhand.ab.tables import delta_table
+from evenhand.cli.ab_text import fitted
 from evenhand.cli.app import main
 
 
@@ -104,3 +107,16 @@ def test_names_from_the_log_cannot_steer_the_terminal(
     assert "\x1b" not in capsys.readouterr().out
     assert "\x1b" not in (tmp_path / "analysis.md").read_text()
     assert "<b>[red]" not in (tmp_path / "x.html").read_text()
+
+
+def test_a_narrow_terminal_keeps_every_label_and_number() -> None:
+    """Means and medians stand in two tables; the widest row of each fits."""
+    content = delta_table(analyze(worked_example()))
+    assert fitted(content, 200) == [content]
+    means, medians = fitted(content, 80)
+    assert means.columns == ("paired delta", "mean", "95% interval", "p", "pairs")
+    assert medians.columns == ("paired delta", "median", "95% interval of the median")
+    assert [row[0] for row in means.rows] == [row[0] for row in content.rows]
+    for part in (means, medians):
+        widths = [max(map(len, cells)) for cells in zip(part.columns, *part.rows, strict=True)]
+        assert sum(widths) + 2 * len(widths) <= 80

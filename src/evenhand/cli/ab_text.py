@@ -26,20 +26,34 @@ _STYLES: dict[Verdict, str] = {
 def print_report(report: AbReport, written: Sequence[Path]) -> None:
     """Print the report and where its files are."""
     out = console()
-    out.print(Text(f"Decision: {printable(verdict_line(report))}", style=_STYLES[report.verdict]))
+    style = _STYLES[report.verdict] if report.readiness.ready else "bold yellow"
+    out.print(Text(f"Decision: {printable(verdict_line(report))}", style=style))
     _lines(out, "Why", reasons(report))
     _lines(out, "What to do next", next_steps(report))
     if report.verdict != "insufficient":
         _table(out, "", summary_table(report))
-        _table(
-            out,
-            f"Paired deltas, treatment − control ({counted(report.paired_runs, 'pair')})",
-            delta_table(report),
-        )
+        title = f"Paired deltas, treatment − control ({counted(report.paired_runs, 'pair')})"
+        for part in fitted(delta_table(report), out.width):
+            _table(out, title, part)
+            title = ""
     _lines(out, "Data", data_lines(report))
     if written:
         out.print()
         out.print(Text("Written: " + ", ".join(printable(str(path)) for path in written), style="dim"))
+
+
+def fitted(content: TextTable, width: int) -> list[TextTable]:
+    """The table of deltas; means and medians apart where the terminal is too narrow for both."""
+    widths = [max(map(len, cells)) for cells in zip(content.columns, *content.rows, strict=True)]
+    if sum(widths) + 2 * len(widths) <= width:
+        return [content]
+    return [
+        TextTable(
+            tuple(content.columns[place] for place in places),
+            [tuple(row[place] for place in places) for row in content.rows],
+        )
+        for places in ((0, 1, 2, 5, 6), (0, 3, 4))
+    ]
 
 
 def _lines(out: Console, heading: str, lines: Sequence[str]) -> None:

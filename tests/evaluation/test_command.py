@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -269,3 +270,28 @@ def test_list_and_validate(tmp_path: Path, bench: Path) -> None:
     bad = evenhand("validate", "-b", bench)
     assert bad.returncode == 2
     assert "rows.jsonl:1: target_field needs the column 'capital'" in bad.stderr
+
+
+def test_a_full_disk_is_a_sentence_and_nothing_is_lost(
+    tmp_path: Path, bench: Path, model: MockModelServer
+) -> None:
+    """The file size limit stands in for the disk: journal or artifacts, whichever meets it first."""
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(ROWS[n % 2]) + "\n" for n in range(60)))
+    model.answer = lambda call: capital(call) + " " * 1000
+    command = ["eval", "run", "-b", str(bench), *flags(model), "-c", "4", "-o", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-m", "evenhand", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)),
+    )
+    assert done.returncode == 1
+    assert "cannot be written: the " in done.stderr
+    assert "resume with: evenhand eval run" in done.stderr
+    assert "Traceback" not in done.stderr
+    before = model.requests
+    assert 20 <= before <= 45
+    assert evenhand(*command, "--resume").returncode == 0
+    assert model.requests <= 60 + 4, "only what was in flight was asked again"
+    assert [row["reward"] for row in lines(tmp_path / "out" / "results.jsonl")] == [1.0] * 60

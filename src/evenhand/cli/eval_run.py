@@ -1,9 +1,10 @@
-"""`evenhand eval run`."""
+"""`evenhand eval run`. What only some runs need, or only the end of a run, is imported there: see decision 62."""
 
 import asyncio
 import shlex
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +13,15 @@ import click
 from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
 from evenhand.cli.eval_progress import ProgressLine
-from evenhand.cli.eval_record import record_quietly
-from evenhand.cli.output import format_option, print_json
+from evenhand.cli.formats import format_option, print_json
 from evenhand.core.errors import EvenhandError, OptionError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.core.secret import Secret
 from evenhand.core.terminal import printable
 from evenhand.core.timestamps import format_instant, now
-from evenhand.evaluation.config import RunConfig, Sampling, Selection, Service
+from evenhand.evaluation.config import Job, RunConfig, Sampling, Selection, Service
 from evenhand.evaluation.pipeline import Pipeline, Stopped
 from evenhand.evaluation.runner import Evaluation, Resume
-from evenhand.evaluation.suite import Job, jobs, read_suite
-from evenhand.evaluation.summary import summary_text
 
 if TYPE_CHECKING:
     from evenhand.evaluation.artifacts import Written
@@ -129,7 +127,9 @@ def _jobs(options: dict[str, Any]) -> list[Job]:
     if options["config"] is not None:
         if options["benches"] or options["model_url"]:
             raise OptionError("name a config file or --bench and --model-url, not both")
-        return jobs(read_suite(options["config"]), options["config"].resolve().parent)
+        suite = import_module("evenhand.evaluation.suite")
+        found: list[Job] = suite.jobs(suite.read_suite(options["config"]), options["config"].resolve().parent)
+        return found
     if not options["benches"]:
         raise OptionError("nothing to run: name a benchmark with --bench, or a config file")
     for name in ("model_url", "model_id"):
@@ -184,7 +184,7 @@ def _key(text: str | None) -> Secret | None:
 def _suite_output(options: dict[str, Any]) -> Path | None:
     if options["config"] is None:
         return None
-    named = read_suite(options["config"]).output
+    named = import_module("evenhand.evaluation.suite").read_suite(options["config"]).output
     return options["config"].resolve().parent / named if named else None
 
 
@@ -211,7 +211,8 @@ def _run_one(job: Job, path: Path, resume: Resume, options: dict[str, Any]) -> i
     line.clear()
     _show(written, path, options)
     if options["record"]:
-        record_quietly(path, options["record"], options["record_token"], options["record_project"])
+        recording = import_module("evenhand.cli.eval_record")
+        recording.record_quietly(path, options["record"], options["record_token"], options["record_project"])
     failed = written.bundle.benchmark.tally.failed if written.bundle.benchmark.tally else 0
     if failed and not options["allow_errors"]:
         click.echo(
@@ -248,7 +249,8 @@ def _show(written: "Written", path: Path, options: dict[str, Any]) -> None:
     if options["format_"] == "json":
         print_json(written.bundle)
         return
-    click.echo(summary_text(written.bundle, path, written.failures, written.runtime))
+    summary = import_module("evenhand.evaluation.summary")
+    click.echo(summary.summary_text(written.bundle, path, written.failures, written.runtime))
 
 
 def resume_command(path: Path, options: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 import click
-import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -21,7 +20,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from evenhand.core import jsontext
+from evenhand.cli.formats import format_option as format_option
+from evenhand.cli.formats import print_json as print_json
 from evenhand.core.terminal import printable
 
 LOG_SECONDS = 5.0
@@ -41,29 +41,12 @@ class HasInterval(Protocol):
     def ci_upper(self) -> float: ...
 
 
-def format_option(function: F) -> F:
-    """The option `--format text|json`, given to the command as `format_`."""
-    return click.option(
-        "--format",
-        "format_",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="How to print the result.",
-    )(function)
-
-
 def console(*, stderr: bool = False) -> Console:
     """A console; without a terminal it has no colours and does not fold lines."""
     made = Console(stderr=stderr, highlight=False, soft_wrap=False)
     if not made.is_terminal:
         made.width = 10_000
     return made
-
-
-def print_json(value: Any) -> None:
-    """One JSON document on stdout, indented; never NaN."""
-    click.echo(msgspec.json.format(jsontext.encode(value), indent=2).decode("utf-8"))
 
 
 def table(

@@ -75,6 +75,10 @@ class Aggregator:
 
     def _scores(self, rewards: np.ndarray, problems: np.ndarray, binary: bool) -> dict[str, MetricValue]:
         found = {"mean_reward": _mean(rewards, problems)}
+        if self.repeats == 1:
+            if binary:
+                found["pass@1"] = found["mean_reward"]
+            return found
         groups = _by_problem(rewards, problems)
         if any(group.size > 1 for group in groups):
             # How the mean over these very problems would vary if they were asked again.

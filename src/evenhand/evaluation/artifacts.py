@@ -142,8 +142,8 @@ def write_artifacts(
             bundle=bundle,
             failures=failures,
             runtime=stats,
-            latencies=runtime.latencies.tolist(),
-            output_tokens=runtime.output_tokens.tolist(),
+            latencies=runtime.latencies,
+            output_tokens=runtime.output_tokens,
         )
     )
     name = bundle_name(facts)

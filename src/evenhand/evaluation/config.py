@@ -110,6 +110,15 @@ class RunConfig(Struct, frozen=True, kw_only=True):
                 raise OptionError(f"{name} must be at least 1")
 
 
+class Job(Struct, frozen=True, kw_only=True):
+    """One run that is to be made."""
+
+    benchmark: Benchmark
+    """What."""
+    config: RunConfig
+    """How."""
+
+
 def digest(value: Any) -> str:
     """One spelling per value, hashed."""
     return sha256(jsontext.canonical(to_builtins(value))).hexdigest()

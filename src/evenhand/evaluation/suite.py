@@ -8,11 +8,10 @@ import yaml
 from msgspec import Struct, field
 
 from evenhand import settings
-from evenhand.benchmarks.definition import Benchmark
 from evenhand.benchmarks.registry import find_benchmarks
 from evenhand.core.errors import InputError, OptionError, UnknownName
 from evenhand.core.secret import Secret
-from evenhand.evaluation.config import RunConfig, Sampling, Selection, Service
+from evenhand.evaluation.config import Job, RunConfig, Sampling, Selection, Service
 
 
 class ServiceEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,15 +93,6 @@ class SuiteFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of every benchmark that does not set its own."""
     output: str | None = None
     """The folder of the results."""
-
-
-class Job(Struct, frozen=True, kw_only=True):
-    """One run that is to be made."""
-
-    benchmark: Benchmark
-    """What."""
-    config: RunConfig
-    """How."""
 
 
 def read_suite(path: Path) -> SuiteFile:

@@ -184,6 +184,7 @@ def _output_path(file: Path, output: Path | None) -> Path:
 def _print_as_text(run: Run, written: Path) -> None:
     screen = console()
     print_report(screen, run.summaries)
+    screen.print()
     if run.repeats and run.fields.group is None:
         screen.print(
             "The rows are repeats of problems: --group-field gives intervals that respect it.", markup=False

@@ -112,8 +112,16 @@ class ScoresFile:
         line.update({name: row.values[name] for name in ID_FIELDS if name in row.values})
         if category is not None:
             line["category"] = category
-        line["scores"] = {name: _plain(outcome) for name, outcome in outcomes.items()}
-        self._file.write(_encode(line))
+        line["scores"] = outcomes
+        try:
+            data = _encode(line)
+        except (ValueError, TypeError, RecursionError):
+            cleaned: dict[str, Any] = {
+                name: _writable(value) for name, value in line.items() if name != "scores"
+            }
+            cleaned["scores"] = {name: _plain(outcome) for name, outcome in outcomes.items()}
+            data = _encode(cleaned)
+        self._file.write(data)
         self._file.write(b"\n")
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -125,23 +133,16 @@ class ScoresFile:
             self._part.unlink(missing_ok=True)
 
 
-def _plain(outcome: Outcome) -> Any:
-    """The outcome if it can be written, else with what cannot as text: lone surrogates and strange objects."""
-    try:
-        _encode(outcome)
-    except (ValueError, TypeError, RecursionError):
-        match outcome:
-            case Scored():
-                return Scored(
-                    value=outcome.value, extracted=_writable(outcome.extracted), details=_details(outcome)
-                )
-            case Unscored():
-                return Unscored(
-                    reason=outcome.reason, message=_clean(outcome.message), details=_details(outcome)
-                )
-            case Failed():
-                return Failed(error=outcome.error, message=_clean(outcome.message), details=_details(outcome))
-    return outcome
+def _plain(outcome: Outcome) -> Outcome:
+    """The outcome with text in place of what cannot be written: lone surrogates and strange objects."""
+    match outcome:
+        case Scored():
+            value = _clean(outcome.value) if isinstance(outcome.value, str) else outcome.value
+            return Scored(value=value, extracted=_writable(outcome.extracted), details=_details(outcome))
+        case Unscored():
+            return Unscored(reason=outcome.reason, message=_clean(outcome.message), details=_details(outcome))
+        case Failed():
+            return Failed(error=outcome.error, message=_clean(outcome.message), details=_details(outcome))
 
 
 def _details(outcome: Outcome) -> dict[str, Any]:

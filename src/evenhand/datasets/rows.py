@@ -45,11 +45,13 @@ def read_rows(path: Path | str, *, format: str | None = None, reject: Reject | N
     handed over instead, and reading goes on.
     """
     path = Path(path)
+    if path.is_dir():
+        raise InputError("this is a folder, not a file", path=path)
+    if not path.exists():
+        raise InputError("no such file", path=path)
     chosen = format or format_of(path)
     if chosen not in _READERS:
         raise OptionError(f"unknown format '{chosen}'; it can be {', '.join(FORMATS)}")
-    if path.is_dir():
-        raise InputError("this is a folder, not a file", path=path)
     rows: Iterator[Row] = import_module(_READERS[chosen]).read(path, reject or _raise)
     return _checked(path, rows)
 
@@ -61,7 +63,7 @@ def format_of(path: Path) -> str:
         if name.endswith(ending):
             return found
     raise InputError(
-        f"the name says no format; name it .jsonl, .csv or .parquet, or give one of {', '.join(FORMATS)}",
+        "the name says no format; name it .jsonl, .csv or .parquet, or say which with --input-format",
         path=path,
     )
 

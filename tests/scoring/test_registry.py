@@ -210,6 +210,12 @@ async def test_both_kinds_run_in_a_loop() -> None:
     assert isinstance(await score_sample_async(raising(ValueError("x")), SAMPLE), Failed)
 
 
+async def test_an_async_scorer_in_a_loop_must_be_awaited() -> None:
+    with pytest.raises(OptionError, match="score_sample_async"):
+        score_sample(slowly, SAMPLE)
+    assert isinstance(score_sample(bare, SAMPLE), Scored)
+
+
 def test_absent_response_or_target_is_unscored() -> None:
     exact = get_scorer("exact_match")
     missing: Any = None

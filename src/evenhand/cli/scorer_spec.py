@@ -40,8 +40,15 @@ def _options(scorer: Scorer, text: str) -> dict[str, str]:
             raise OptionError(f"scorer '{scorer.name}': expected option=value, found '{part}'")
         if option in values:
             raise OptionError(f"scorer '{scorer.name}': option '{option}' is given twice")
-        values[option] = _read(Path(value[1:])) if value.startswith("@") else value
+        values[option] = _value(value)
     return values
+
+
+def _value(text: str) -> str:
+    """`@FILE` is what the file holds, `@@...` a text that begins with an @."""
+    if text.startswith("@@"):
+        return text[1:]
+    return _read(Path(text[1:])) if text.startswith("@") else text
 
 
 def _read(path: Path) -> str:

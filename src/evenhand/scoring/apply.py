@@ -7,7 +7,14 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.core.errors import ModelError, SandboxUnavailable, ScoringError, Unavailable, UserError
+from evenhand.core.errors import (
+    ModelError,
+    OptionError,
+    SandboxUnavailable,
+    ScoringError,
+    Unavailable,
+    UserError,
+)
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.types import ScorerInput
@@ -21,6 +28,8 @@ def score_sample(scorer: Scorer, sample: ScorerInput) -> Outcome:
     absent = _absent(scorer, sample)
     if absent is not None:
         return absent
+    if scorer.is_async and _in_loop():
+        raise OptionError(f"scorer '{scorer.name}' is async: inside an event loop await score_sample_async")
     try:
         result = scorer(sample)
         if inspect.isawaitable(result):
@@ -80,6 +89,14 @@ def failure(error: Exception) -> Failed:
                 message=f"{type(error).__name__}: {message}"[:1000],
                 details={"trace": trace},
             )
+
+
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def _wait(awaitable: Any) -> Any:

@@ -66,7 +66,9 @@ class Worker:
         if self._process is None or self._process.poll() is not None:
             self.close()
             command = [sys.executable, "-P", "-m", self._module]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  a fixed command
+            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+            # Its traces would only litter the terminal: that it crashed is told by the outcome.
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere)  # noqa: S603  a fixed command
             self._owner = os.getpid()
             self._reply(self._process, time.monotonic() + START_LIMIT)
         return self._process

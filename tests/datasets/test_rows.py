@@ -9,6 +9,7 @@ import pytest
 
 from evenhand.core.errors import InputError, OptionError
 from evenhand.datasets import read_rows
+from evenhand.datasets.rows import guess_count
 
 
 def write(folder: Path, name: str, data: bytes) -> Path:
@@ -108,6 +109,11 @@ def test_what_is_no_file_or_has_no_format(tmp_path: Path) -> None:
         read_rows(write(tmp_path, "a.txt", b""))
     with pytest.raises(OptionError, match="unknown format 'xml'"):
         read_rows(tmp_path / "a.txt", format="xml")
+
+
+def test_the_count_for_a_progress_bar(tmp_path: Path) -> None:
+    assert guess_count(write(tmp_path, "a.jsonl", b"{}\n" * 12)) == 12
+    assert guess_count(write(tmp_path, "a.jsonl.gz", b"")) is None
 
 
 def test_reading_does_not_hold_the_file(tmp_path: Path) -> None:

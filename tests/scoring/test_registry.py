@@ -2,7 +2,11 @@
 
 import asyncio
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -249,3 +253,37 @@ def test_a_registered_scorer_is_found_and_its_name_is_taken() -> None:
         register_scorer(scorer(name="test_registry_mine")(lambda sample: {"correct": True}))
     with pytest.raises(OptionError, match="exists already"):
         register_scorer(scorer(name="exact_match")(lambda sample: {"correct": True}))
+
+
+def test_installed_packages_offer_scorers_by_entry_point(tmp_path: Path) -> None:
+    (tmp_path / "theirs.py").write_text(
+        "from evenhand import scorer\n@scorer(version='3')\ndef polite(sample):\n"
+        "    return {'correct': 'please' in sample.response}\n"
+        "def plain(sample, word: str = 'x'):\n    return {'correct': word in sample.response}\n",
+        encoding="utf-8",
+    )
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n", encoding="utf-8")
+    entries = "[evenhand.scorers]\npolite = theirs:polite\nplain_word = theirs:plain\nodd = theirs:__name__\n"
+    (info / "entry_points.txt").write_text(entries, encoding="utf-8")
+    program = """
+from evenhand import ScorerInput, get_scorer, scorer_names
+from evenhand.core.errors import OptionError
+assert {"polite", "plain_word"} <= set(scorer_names())
+assert get_scorer("polite").version == "3"
+assert get_scorer("polite")(ScorerInput(response="please")) == {"correct": True}
+assert get_scorer("plain_word").configure(word="a")(ScorerInput(response="a")) == {"correct": True}
+try:
+    get_scorer("odd")
+except OptionError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.stdout == "entry point 'odd' of 'evenhand.scorers' is not a scorer\n", done.stderr

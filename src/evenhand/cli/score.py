@@ -1,5 +1,6 @@
 """`evenhand score`: score outputs you already have. No model, no key."""
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from evenhand.cli.scorer_spec import parse_scorer
 from evenhand.core.errors import InputError, OptionError
 from evenhand.core.terminal import printable
 from evenhand.datasets import read_rows
-from evenhand.datasets.rows import FORMATS
+from evenhand.datasets.rows import FORMATS, guess_count
 from evenhand.scoring.apply import score_sample
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.registry import get_scorer, scorer_names
@@ -45,8 +46,10 @@ class Run:
     def score(self, out: ScoresFile, *, input_format: str | None, skip_invalid: bool) -> None:
         """Read, score and write row by row."""
         reject = self.skip if skip_invalid else None
-        with progress("Scoring") as steps:
-            for row in read_rows(self.path, format=input_format, reject=reject):
+        rows = read_rows(self.path, format=input_format, reject=reject)
+        total = guess_count(self.path, format=input_format) if sys.stderr.isatty() else None
+        with progress("Scoring", total=total) as steps:
+            for row in rows:
                 try:
                     sample = self.fields.sample(row, self.path)
                     group = self.fields.group_of(row, self.path)

@@ -68,6 +68,17 @@ def format_of(path: Path) -> str:
     )
 
 
+def guess_count(path: Path, *, format: str | None = None) -> int | None:  # noqa: A002  as above
+    """About how many rows a file has, for a progress bar; None when finding out would take reading it all twice."""
+    if (format or format_of(path)) == "parquet" or path.name.lower().endswith(".gz") or not path.is_file():
+        return None  # a pipe can be read only once
+    count = 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            count += chunk.count(b"\n")
+    return max(count, 1)
+
+
 def _raise(error: InputError) -> None:
     raise error
 

@@ -232,3 +232,15 @@ async def test_structured_output_is_asked_for_where_it_works() -> None:
     async with MockModelServer("{}") as server, asking(server) as model:
         await model.complete(ask("a", response_schema=schema))
     assert server.calls[0].body["response_format"]["json_schema"]["schema"] == schema
+
+
+async def test_a_bad_request_for_another_reason_does_not_switch_structured_output_off() -> None:
+    def answer(call: MockCall) -> str | MockAnswer:
+        return MockAnswer(text="temperature is out of range", status=400) if "bad" in call.prompt else "{}"
+
+    schema = {"type": "object"}
+    async with MockModelServer(answer) as server, asking(server) as model:
+        with pytest.raises(ModelRejected):
+            await model.complete(ask("bad", response_schema=schema))
+        await model.complete(ask("good", response_schema=schema))
+    assert ["response_format" in call.body for call in server.calls] == [True, False, True]

@@ -1,7 +1,10 @@
 """One boundary for foreign errors, and which addresses are public."""
 
+import asyncio
+import gzip
 import inspect
 import ssl
+import zlib
 from collections.abc import Callable
 
 import aiohttp
@@ -9,8 +12,9 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
 from evenhand.core.errors import ModelError, ModelRejected
+from evenhand.models.config import EndpointConfig
 from evenhand.models.retry import Retryable
-from evenhand.models.transport import is_public, translated
+from evenhand.models.transport import Transport, is_public, translated
 
 KEY = ConnectionKey("h", 1, False, True, None, None, None)
 SECRETIVE = "planted-header-value"
@@ -92,3 +96,57 @@ def test_every_client_error_becomes_one_of_ours_without_its_text(name: str) -> N
 )
 def test_public_addresses(address: str, public: bool) -> None:
     assert is_public(address) is public
+
+
+async def posted(answer: bytes, *, endless: bytes = b"", cap: int = 10_000) -> bytes:
+    """What the transport makes of raw bytes from a socket."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        try:
+            while endless:
+                writer.write(endless)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    transport = Transport(EndpointConfig(base_url=f"http://127.0.0.1:{port}", model="m", max_reply_bytes=cap))
+    try:
+        return (await transport.post(f"http://127.0.0.1:{port}/", {}, b"{}")).body
+    finally:
+        await transport.aclose()
+        server.close()
+        await server.wait_closed()
+
+
+def framed(body: bytes, encoding: str) -> bytes:
+    return (
+        f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
+
+
+async def test_a_body_without_end_is_cut_off() -> None:
+    chunk = b"1000\r\n" + b"a" * 4096 + b"\r\n"
+    with pytest.raises(Retryable, match="longer"):
+        await posted(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", endless=chunk)
+    with pytest.raises(Retryable, match="longer"):
+        await posted(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n", endless=b"a" * 4096)
+
+
+async def test_compressed_bodies_are_unpacked_up_to_the_cap() -> None:
+    assert await posted(framed(gzip.compress(b"small"), "gzip")) == b"small"
+    assert await posted(framed(zlib.compress(b"small"), "deflate")) == b"small"
+    bomb = gzip.compress(b"a" * 9_000_000)
+    assert len(bomb) < 10_000
+    with pytest.raises(Retryable, match="longer"):
+        await posted(framed(bomb, "gzip"))
+    with pytest.raises(Retryable, match="broken"):
+        await posted(framed(b"not gzip", "gzip"))
+    with pytest.raises(Retryable, match="not asked for"):
+        await posted(framed(b"x", "br"))

@@ -76,11 +76,16 @@ class Endpoint:
     async def _persist(self, request: ChatRequest) -> ChatReply:
         """Try, and try again where that may help. No slot is held while waiting."""
         policy = self.config.retry
+        structured = self._structured and request.response_schema is not None
         attempts = 0
         while True:
             attempts += 1
             try:
-                return await self._attempt(request, attempts)
+                reply = await self._attempt(request, attempts, structured)
+                if not structured and request.response_schema is not None:
+                    # It answers without a schema and did not with one: it is not asked for it any more.
+                    self._structured = False
+                return reply
             except Retryable as error:
                 if attempts >= policy.tries:
                     self.usage.failed(error.kind)
@@ -95,7 +100,9 @@ class Endpoint:
                 self.usage.failed(error.kind)
                 raise
             except ModelRejected as error:
-                if self._refuses_schema(request, error):
+                if structured and error.kind == "bad_request":
+                    # Perhaps it does not know structured output; the prompt asks for the form as well.
+                    structured = False
                     attempts -= 1
                     continue
                 self.usage.failed(error.kind)
@@ -103,11 +110,9 @@ class Endpoint:
             self.usage.waited_seconds += wait
             await asyncio.sleep(wait)
 
-    async def _attempt(self, request: ChatRequest, attempt: int) -> ChatReply:
+    async def _attempt(self, request: ChatRequest, attempt: int, structured: bool) -> ChatReply:
         longest = self._longest(request)
-        body = self._dialect.body(
-            request, model=self.config.model, structured=self._structured, max_tokens=longest
-        )
+        body = self._dialect.body(request, model=self.config.model, structured=structured, max_tokens=longest)
         if self._requests is not None:
             await self._requests.take()
         if self._tokens is not None:
@@ -181,10 +186,3 @@ class Endpoint:
             return request.max_tokens
         needed = self._spend is not None or self.config.dialect == "anthropic"
         return self.config.default_max_tokens if needed else None
-
-    def _refuses_schema(self, request: ChatRequest, error: ModelRejected) -> bool:
-        """Whether the endpoint turned down structured output; remembered, and asked again without."""
-        if not self._structured or request.response_schema is None or error.kind != "bad_request":
-            return False
-        self._structured = False
-        return True

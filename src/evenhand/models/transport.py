@@ -2,6 +2,7 @@
 
 import ipaddress
 import socket
+import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -69,6 +70,8 @@ class Transport:
             connector=connector,
             timeout=self._timeout,
             cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept-Encoding": "identity"},
+            auto_decompress=False,
             # A proxy or a netrc entry from the environment would take the key elsewhere.
             trust_env=False,
         )
@@ -79,8 +82,14 @@ class Transport:
         if length is not None and length > self._cap:
             response.close()
             raise _too_long(self._cap)
-        if length is not None and "Content-Encoding" not in response.headers:
-            return await response.read()
+        if length is not None:
+            content = await response.read()
+        else:
+            content = await self._read_parts(response)
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        return content if encoding == "identity" else unpacked(content, encoding, self._cap)
+
+    async def _read_parts(self, response: aiohttp.ClientResponse) -> bytes:
         parts = bytearray()
         async for part in response.content.iter_any():
             parts += part
@@ -88,6 +97,21 @@ class Transport:
                 response.close()
                 raise _too_long(self._cap)
         return bytes(parts)
+
+
+def unpacked(content: bytes, encoding: str, cap: int) -> bytes:
+    """What a compressed body holds, up to `cap` bytes: a small body may stand for a huge one."""
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise Retryable("the reply is compressed in a way that was not asked for", kind="bad_reply")
+    # 32 more than the largest window lets zlib find out by itself whether it is gzip or deflate.
+    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS + 32)
+    try:
+        found = inflater.decompress(content, cap + 1)
+    except zlib.error:
+        raise Retryable("the compressed reply is broken", kind="bad_reply") from None
+    if len(found) > cap:
+        raise _too_long(cap)
+    return found
 
 
 def _too_long(cap: int) -> Retryable:

@@ -23,8 +23,8 @@ from evenhand.models.port import ChatRequest, user
 
 CONCURRENCY = 256
 LATENCY = 0.05
-CALLS = 2048
-ROUNDS = 3
+CALLS = 1024
+ROUNDS = 8
 PROMPT = "Grade this answer, please. " * 20
 BODY = (
     b'{"model":"m","messages":[{"role":"user","content":"'
@@ -125,8 +125,10 @@ def run(report: Report) -> None:
     rate = dict.fromkeys(CLIENTS, 0.0)
     cpu = dict.fromkeys(CLIENTS, float("inf"))
     with server() as url:
-        for _ in range(ROUNDS):
+        for turn in range(ROUNDS):
             for name, client in CLIENTS.items():
+                if name == "openai" and turn % 4:
+                    continue  # a dozen times slower: two of its rounds are enough
 
                 async def measured(
                     client: Callable[[str], Awaitable[tuple[float, float]]] = client,

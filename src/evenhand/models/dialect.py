@@ -12,7 +12,7 @@ from evenhand.models.retry import Retryable, parse_retry_after
 from evenhand.models.transport import HttpAnswer
 
 
-class Parsed(Struct, frozen=True, kw_only=True):
+class Parsed(Struct, frozen=True, kw_only=True, gc=False):
     """What a usable answer says, before price and time are known."""
 
     text: str

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 Role = Literal["system", "user", "assistant"]
 
 
-class Message(Struct, frozen=True, kw_only=True):
+class Message(Struct, frozen=True, kw_only=True, gc=False):
     """One turn of a conversation."""
 
     role: Role
@@ -39,7 +39,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Further fields of the request's body, as the endpoint names them."""
 
 
-class ChatReply(Struct, frozen=True, kw_only=True):
+class ChatReply(Struct, frozen=True, kw_only=True, gc=False):
     """One usable reply."""
 
     text: str

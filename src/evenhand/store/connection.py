@@ -4,7 +4,8 @@ Every statement is written once, for both dialects: `?` for a bound value, and `
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
@@ -53,6 +54,12 @@ class Connection(Protocol):
 
     def one(self, sql: str, *values: Bound) -> Row | None:
         """The first row, if there is one."""
+
+    def ask(self, sql: str, *values: Bound) -> Callable[[], list[Row]]:
+        """`all` in two steps: inside `pipelined`, several questions travel together before the first answer is read."""
+
+    def pipelined(self) -> AbstractContextManager[object]:
+        """Within it, questions asked and changes run travel to the database together where it is far away."""
 
     def run(self, sql: str, *values: Bound) -> int:
         """Execute a change; the number of rows that it touched."""

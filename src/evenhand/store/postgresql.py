@@ -5,7 +5,8 @@ with the embedded database. That leaves no races and no deadlocks to reason abou
 load of many requests, so little is lost by it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, LiteralString
 
@@ -38,10 +39,26 @@ class PostgresConnection:
 
     def __init__(self, raw: "psycopg.Connection[Any]", *, writes: bool) -> None:
         self._raw = raw
+        self._pipelined = False
         self._begin: LiteralString = _BEGIN_WRITE if writes else _BEGIN_READ
 
     def all(self, sql: str, *values: Bound) -> list[Row]:
         return self._raw.execute(translated(sql), _bound(values)).fetchall()
+
+    def ask(self, sql: str, *values: Bound) -> Callable[[], list[Row]]:
+        return self._raw.execute(translated(sql), _bound(values)).fetchall
+
+    @contextmanager
+    def pipelined(self) -> Iterator[None]:
+        if self._pipelined:
+            yield
+            return
+        self._pipelined = True
+        try:
+            with self._raw.pipeline():
+                yield
+        finally:
+            self._pipelined = False
 
     def one(self, sql: str, *values: Bound) -> Row | None:
         row: Row | None = self._raw.execute(translated(sql), _bound(values)).fetchone()
@@ -51,7 +68,7 @@ class PostgresConnection:
         return self._raw.execute(translated(sql), _bound(values)).rowcount
 
     def run_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
-        with self._raw.pipeline():
+        with self.pipelined():
             for statement, values in in_blocks(sql, rows):
                 self._raw.execute(translated(statement), values)
 

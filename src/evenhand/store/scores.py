@@ -83,8 +83,9 @@ def insert_scores(connection: Connection, scores: Sequence[tuple[Target, Measure
              measurement.config, measurement.metadata, measurement.source, stamp)
         )  # fmt: skip
         made.append(score)
-    _count(connection, scores)
-    connection.run_many(_INSERT, rows)
+    with connection.pipelined():
+        _count(connection, scores)
+        connection.run_many(_INSERT, rows)
     return made
 
 

@@ -4,8 +4,8 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -41,6 +41,13 @@ class SqliteConnection:
     def all(self, sql: str, *values: Bound) -> list[Row]:
         statement, bound = _prepared(sql, values)
         return self._raw.execute(statement, bound).fetchall()
+
+    def ask(self, sql: str, *values: Bound) -> Callable[[], list[Row]]:
+        rows = self.all(sql, *values)
+        return lambda: rows
+
+    def pipelined(self) -> AbstractContextManager[object]:
+        return nullcontext()
 
     def one(self, sql: str, *values: Bound) -> Row | None:
         statement, bound = _prepared(sql, values)

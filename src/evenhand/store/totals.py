@@ -6,11 +6,11 @@ Sums are exact: a score is the decimal that a person reads (the shortest text of
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Context, Decimal, Inexact
 from typing import Any, NamedTuple
 
-from evenhand.store.connection import Connection
+from evenhand.store.connection import Connection, Row
 
 EXACT = Context(prec=1_000, Emin=-999_999, Emax=999_999, traps=[Inexact])
 ZERO = Decimal(0)
@@ -34,6 +34,8 @@ _UPSERT_CLUSTER = """INSERT INTO cluster_totals (experiment_id, scorer_name, sco
 
 Key = tuple[str, str]
 """An experiment and a scorer's name."""
+Ask = Callable[[], list[Row]]
+"""A question that is on its way."""
 
 
 class Counted(NamedTuple):
@@ -86,10 +88,13 @@ def decimal_of(number: float) -> Decimal:
 def add_to_totals(connection: Connection, scores: dict[Key, list[Counted]]) -> None:
     """Count new scores in; called before they are stored."""
     keys = sorted(scores)
-    stored = scorer_totals(connection, sorted({key[0] for key in keys}), sorted({key[1] for key in keys}))
-    items = {
-        key: _stored_items(connection, key, sorted({score.item_id for score in scores[key]})) for key in keys
+    asked = _ask_scorers(connection, sorted({key[0] for key in keys}), sorted({key[1] for key in keys}))
+    asked_items = {
+        key: _ask_items(connection, key, sorted({score.item_id for score in scores[key]})) for key in keys
     }
+    asked_clusters = {key: _ask_clusters(connection, *key) for key in keys}
+    stored = _read_scorers(asked)
+    items = {key: _read_items(ask) for key, ask in asked_items.items()}
     new_runs = _new_runs(connection, scores, items)
     scorer_rows: list[tuple[str | int | float | None, ...]] = []
     label_rows: list[tuple[str | int, ...]] = []
@@ -102,7 +107,7 @@ def add_to_totals(connection: Connection, scores: dict[Key, list[Counted]]) -> N
         )  # fmt: skip
         if after.label_count != before.label_count:
             label_rows += _label_rows(key, scores[key])
-        _add_items(connection, key, scores[key], items[key])
+        _add_items(connection, key, scores[key], items[key], asked_clusters[key])
     connection.run_many(_UPSERT_SCORER, scorer_rows)
     if label_rows:
         connection.run_many(_UPSERT_LABEL, label_rows)
@@ -153,7 +158,7 @@ def label_hash(label: str) -> str:
 
 
 def _add_items(
-    connection: Connection, key: Key, scores: Sequence[Counted], stored: dict[str, ItemTotals]
+    connection: Connection, key: Key, scores: Sequence[Counted], stored: dict[str, ItemTotals], clusters: Ask
 ) -> None:
     by_item: defaultdict[str, list[Counted]] = defaultdict(list)
     for score in scores:
@@ -168,7 +173,7 @@ def _add_items(
             (*key, item_id, after.score_count, after.passes, str(after.total), after.label_count, after.label)
         )
     connection.run_many(_UPSERT_ITEM, rows)
-    _move_clusters(connection, key, moves)
+    _move_clusters(connection, key, moves, clusters)
 
 
 def item_with_scores(before: ItemTotals, scores: Iterable[Counted]) -> ItemTotals:
@@ -182,7 +187,9 @@ def item_with_scores(before: ItemTotals, scores: Iterable[Counted]) -> ItemTotal
     return ItemTotals(count, passes, total, labels, label)
 
 
-def _move_clusters(connection: Connection, key: Key, moves: Sequence[tuple[ItemTotals, ItemTotals]]) -> None:
+def _move_clusters(
+    connection: Connection, key: Key, moves: Sequence[tuple[ItemTotals, ItemTotals]], clusters: Ask
+) -> None:
     """Items go from the cluster of their old counts to that of their new ones."""
     changes: dict[tuple[int, int], list[Any]] = {}
     for pair in moves:
@@ -199,7 +206,7 @@ def _move_clusters(connection: Connection, key: Key, moves: Sequence[tuple[ItemT
     places = sorted(place for place, change in changes.items() if any(change))
     if not places:
         return
-    stored = cluster_totals(connection, *key)
+    stored = _read_clusters(clusters)
     rows: list[tuple[str | int, ...]] = []
     for place in places:
         old, (items, total, squares) = stored.get(place, ClusterTotals()), changes[place]
@@ -214,30 +221,45 @@ def scorer_totals(
     connection: Connection, experiment_ids: Sequence[str], scorer_names: Sequence[str] | None = None
 ) -> dict[Key, ScorerTotals]:
     """The totals of every scorer (or of those named) in the experiments."""
+    return _read_scorers(_ask_scorers(connection, experiment_ids, scorer_names))
+
+
+def _ask_scorers(
+    connection: Connection, experiment_ids: Sequence[str], scorer_names: Sequence[str] | None
+) -> Ask:
     columns = (
         "experiment_id, scorer_name, score_count, total, squares, minimum, maximum, label_count, run_count"
     )
     select = f"SELECT {columns} FROM scorer_totals WHERE experiment_id IN [?]"  # noqa: S608  constant columns
     if scorer_names is None:
-        rows = connection.all(select, experiment_ids)
-    else:
-        rows = connection.all(f"{select} AND scorer_name IN [?]", experiment_ids, scorer_names)
+        return connection.ask(select, experiment_ids)
+    return connection.ask(f"{select} AND scorer_name IN [?]", experiment_ids, scorer_names)
+
+
+def _read_scorers(ask: Ask) -> dict[Key, ScorerTotals]:
     return {
-        (row[0], row[1]): ScorerTotals(row[2], Decimal(row[3]), Decimal(row[4]), *row[5:]) for row in rows
+        (row[0], row[1]): ScorerTotals(row[2], Decimal(row[3]), Decimal(row[4]), *row[5:]) for row in ask()
     }
 
 
 def cluster_totals(
     connection: Connection, experiment_id: str, scorer_name: str
 ) -> dict[tuple[int, int], ClusterTotals]:
-    """By number of scores and of passes; clusters without items are left out by their count of 0."""
-    rows = connection.all(
+    """By number of scores and of passes; clusters that lost all their items are still there, with a count of 0."""
+    return _read_clusters(_ask_clusters(connection, experiment_id, scorer_name))
+
+
+def _ask_clusters(connection: Connection, experiment_id: str, scorer_name: str) -> Ask:
+    return connection.ask(
         "SELECT score_count, passes, items, total, squares FROM cluster_totals"
         " WHERE experiment_id = ? AND scorer_name = ?",
         experiment_id,
         scorer_name,
     )
-    return {(row[0], row[1]): ClusterTotals(row[2], Decimal(row[3]), Decimal(row[4])) for row in rows}
+
+
+def _read_clusters(ask: Ask) -> dict[tuple[int, int], ClusterTotals]:
+    return {(row[0], row[1]): ClusterTotals(row[2], Decimal(row[3]), Decimal(row[4])) for row in ask()}
 
 
 def label_totals(connection: Connection, experiment_id: str) -> dict[str, dict[str, int]]:
@@ -252,14 +274,17 @@ def label_totals(connection: Connection, experiment_id: str) -> dict[str, dict[s
     return found
 
 
-def _stored_items(connection: Connection, key: Key, ids: Sequence[str]) -> dict[str, ItemTotals]:
-    rows = connection.all(
+def _ask_items(connection: Connection, key: Key, ids: Sequence[str]) -> Ask:
+    return connection.ask(
         "SELECT dataset_item_id, score_count, passes, total, label_count, label FROM item_totals"
         " WHERE experiment_id = ? AND scorer_name = ? AND dataset_item_id IN [?]",
         *key,
         ids,
     )
-    return {row[0]: ItemTotals(row[1], row[2], Decimal(row[3]), row[4], row[5]) for row in rows}
+
+
+def _read_items(ask: Ask) -> dict[str, ItemTotals]:
+    return {row[0]: ItemTotals(row[1], row[2], Decimal(row[3]), row[4], row[5]) for row in ask()}
 
 
 def item_totals(

@@ -67,6 +67,9 @@ class Connection(Protocol):
     def run_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
         """Execute a change for each row of values; an `INSERT … VALUES (?, …)` takes many rows at once."""
 
+    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
+        """Add many rows in the quickest way that the database has; the names are constants of this package."""
+
     def script(self, sql: str) -> None:
         """Execute several statements of a migration."""
 

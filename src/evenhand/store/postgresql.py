@@ -72,6 +72,12 @@ class PostgresConnection:
             for statement, values in in_blocks(sql, rows):
                 self._raw.execute(translated(statement), values)
 
+    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
+        statement: LiteralString = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with self._raw.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+
     def script(self, sql: str) -> None:
         # Byte order everywhere, so that both databases sort and page alike.
         text = sql.replace(" TEXT", ' TEXT COLLATE "C"').replace(" REAL", " DOUBLE PRECISION")

@@ -14,12 +14,14 @@ from evenhand.store.connection import Connection, Value
 from evenhand.store.jobs import add_jobs
 from evenhand.store.scoring_rules import jobs_for
 
-_INSERT_SPAN = """INSERT INTO spans (trace_key, project_id, id, parent_span_id, name, start_us, end_us, duration_ms,
-    input, output, tokens_input, tokens_output, model, metadata, error, clock_skew, received_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_INSERT_TRACE = """INSERT INTO traces (trace_key, project_id, id, created_at, root_span_id, root_name,
-    root_duration_ms, metadata, facets, models, span_count, error_count, tokens, queue_key, annotation_count)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0)"""
+_SPAN_COLUMNS = (
+    "trace_key", "project_id", "id", "parent_span_id", "name", "start_us", "end_us", "duration_ms", "input", "output",
+    "tokens_input", "tokens_output", "model", "metadata", "error", "clock_skew", "received_at",
+)  # fmt: skip
+_TRACE_COLUMNS = (
+    "trace_key", "project_id", "id", "created_at", "root_span_id", "root_name", "root_duration_ms", "metadata",
+    "facets", "models", "span_count", "error_count", "tokens", "annotation_count",
+)  # fmt: skip
 _UPDATE_TRACE = """UPDATE traces SET root_span_id = ?, root_name = ?, root_duration_ms = ?, metadata = ?, facets = ?,
     models = ?, span_count = span_count + ?, error_count = error_count + ?, tokens = tokens + ? WHERE trace_key = ?"""
 
@@ -228,16 +230,17 @@ def _write(
         after, counts = _counted_in(stored, spans)
         keys[trace_id] = after.key
         if stored is None:
-            new.append((after.key, project_id, trace_id, created_at_of(after.key), *after[1:], *counts))
+            new.append((after.key, project_id, trace_id, created_at_of(after.key), *after[1:], *counts, 0))
         else:
             known.append((*after[1:], *counts, after.key))
     if new:
-        connection.run_many(_INSERT_TRACE, new)
+        connection.insert_many("traces", _TRACE_COLUMNS, new)
     if known:
         connection.run_many(_UPDATE_TRACE, known)
     received_at = format_instant(now())
-    connection.run_many(
-        _INSERT_SPAN,
+    connection.insert_many(
+        "spans",
+        _SPAN_COLUMNS,
         [
             (
                 keys[s.trace_id], project_id, s.id, s.parent_span_id, s.name, s.start_us, s.end_us, s.duration_ms,

@@ -65,6 +65,10 @@ class SqliteConnection:
         for statement, values in in_blocks(sql, rows):
             self._raw.execute(statement, values)
 
+    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
+        places = ", ".join("?" * len(columns))
+        self._raw.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)  # noqa: S608  constant names
+
     def script(self, sql: str) -> None:
         # `executescript` would commit first; a migration must stay in its transaction.
         for statement in statements(sql.replace("/* clustered */", "WITHOUT ROWID")):

@@ -23,6 +23,13 @@ def test_jsonl_with_mark_blank_lines_crlf_and_no_final_newline(tmp_path: Path) -
     assert [tuple(row) for row in read_rows(path)] == [(1, {"a": 1}), (4, {"a": "é"})]
 
 
+def test_a_key_that_is_also_a_value_is_no_duplicate(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", b'{"a": "a", "b": {"a": 1}, "c": 12345678901234567890123}\n')
+    assert [row.values for row in read_rows(path)] == [
+        {"a": "a", "b": {"a": 1}, "c": 12345678901234567890123}
+    ]
+
+
 def test_gzip_by_name(tmp_path: Path) -> None:
     path = write(tmp_path, "a.jsonl.gz", gzip.compress(b'{"a": 1}\n' * 3))
     assert [row.line for row in read_rows(path)] == [1, 2, 3]
@@ -53,6 +60,8 @@ def test_parquet_in_batches(tmp_path: Path) -> None:
         (b'{"a": NaN}', "invalid JSON"),
         (b'{"a": 1e999}', "out of range"),
         (b'{"a": "\xff"}', "invalid UTF-8"),
+        (b'{"a": 1, "b": 2, "a": 3}', "the key 'a' is there twice"),
+        (b'{"a": {"a": 1, "b": 1, "b": 2}}', "the key 'b' is there twice"),
         (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
     ],
 )

@@ -1,6 +1,7 @@
 """One JSON object per line, plain or gzip-compressed."""
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ def read(path: Path, reject: Reject) -> Iterator[Row]:
                 value = decode(line)
                 if not isinstance(value, dict):
                     raise InputError(f"expected a JSON object, found {_kind(value)}")
+                _check_keys(line, value)
             except InputError as error:
                 reject(InputError(error.reason, path=path, line=number))
                 continue
@@ -56,6 +58,24 @@ def _next_line(file: BinaryIO, path: Path, number: int) -> bytes:
 def _skip_rest(file: BinaryIO, line: bytes) -> None:
     while line and not line.endswith(b"\n"):
         line = file.readline(MAX_LINE)
+
+
+def _check_keys(line: bytes, value: dict[str, object]) -> None:
+    """`InputError` when the object has a key twice: decoders keep the last and say nothing."""
+    for key in value:
+        # A key's text seen once cannot be there twice; seen again it may also be a value or a key further in.
+        if line.count(b'"' + key.encode() + b'"') > 1:
+            json.loads(line, object_pairs_hook=_distinct, parse_int=str)
+            return
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the key '{twice[:100]}' is there twice")
+    return found
 
 
 def _kind(value: object) -> str:

@@ -62,7 +62,7 @@ def table(
     )
     for number, name in enumerate(columns):
         made.add_column(
-            escape(name),
+            escape(printable(name)),
             justify="right" if number >= numeric_from else "left",
             no_wrap=number >= numeric_from,
         )

@@ -12,6 +12,8 @@ ENUMERATED = 18
 """Up to this many terms that are not 0, all 2^m sign patterns are looked at."""
 LARGEST_LATTICE = 1_000_000
 """Terms that are whole multiples of a unit are summed exactly while their sum is at most this many units."""
+LARGEST_WORK = 20_000_000
+"""Cosines that an exact sum may take: distinct sizes times units. Token counts would take billions."""
 SMALLEST_P = 1e-10
 """What the inversion can tell from 0; smaller p-values are reported as this."""
 
@@ -98,7 +100,8 @@ def _on_lattice(sizes: FloatArray) -> IntArray | None:
             return None
         whole = np.rint(ratio)
         if float(np.abs(ratio - whole).max()) <= 1e-7 * float(whole.max()):
-            return whole.astype(np.int64)
+            affordable = np.unique(whole).size * float(whole.sum()) <= LARGEST_WORK
+            return whole.astype(np.int64) if affordable else None
     return None
 
 

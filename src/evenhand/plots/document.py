@@ -81,7 +81,7 @@ p{margin:.5rem 0;max-width:46rem}
 table{border-collapse:collapse;margin:.6rem 0;font-size:.92rem}
 caption{text-align:left;color:var(--faint);padding-bottom:.3rem}
 th,td{padding:.3rem .7rem;border-bottom:1px solid var(--grid);text-align:left;vertical-align:top;
-overflow-wrap:anywhere;min-width:4rem}
+overflow-wrap:break-word;min-width:4rem}
 th{background:var(--soft);font-weight:600}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 figure{margin:1rem 0;overflow-x:auto}

@@ -76,11 +76,12 @@ class Bubblewrap:
                 command += ["--ro-bind", folder, folder]
         for file in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"):
             command += ["--ro-bind-try", file, file]
-        if prefix is not None:
-            command += ["--ro-bind", prefix, prefix]
         shared = str(min(limits.disk_bytes, 16 * MEBIBYTE))
         command += ["--proc", "/proc", "--dev", "/dev", "--size", shared, "--tmpfs", "/dev/shm"]  # noqa: S108  the sandbox's own
         command += ["--size", str(limits.disk_bytes), "--tmpfs", "/tmp"]  # noqa: S108  the sandbox's own
+        if prefix is not None:
+            # After /tmp: the interpreter may lie below it.
+            command += ["--ro-bind", prefix, prefix]
         command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108  the sandbox's own
         for name, value in (("PATH", "/usr/bin:/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8")):  # noqa: S108  the same
             command += ["--setenv", name, value]

@@ -179,6 +179,11 @@ def test_needs_judge_is_unscored() -> None:
     assert outcome.reason == "needs_judge"
 
 
+def test_a_scorer_can_say_that_there_is_nothing_to_score() -> None:
+    outcome = score_sample(returning({"unscored": "off_topic", "why": "no question"}), SAMPLE)
+    assert outcome == Unscored(reason="off_topic", details={"why": "no question"})
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [

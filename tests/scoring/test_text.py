@@ -129,3 +129,10 @@ def test_includes() -> None:
     assert includes_any(sample, values=["RED"], case_sensitive=True)["correct"] is False
     assert includes_all(sample, values=[])["correct"] is False
     assert includes_any(sample, values=[""])["correct"] is False
+
+
+def test_includes_needs_a_target_only_without_values() -> None:
+    sample = ScorerInput(response="red", target=None)
+    assert includes_any(sample, values=["red"])["correct"] is True
+    assert includes_all(sample, values=["red"])["correct"] is True
+    assert includes_any(sample) == includes_all(sample) == {"unscored": "no_expected_output"}

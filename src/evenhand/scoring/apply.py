@@ -118,6 +118,9 @@ def _from_mapping(result: Mapping[str, Any]) -> Outcome:
     if details.get("needs_judge"):
         details.pop("needs_judge")
         return Unscored(reason="needs_judge", message="a judge has to score this sample", details=details)
+    reason = details.pop("unscored", None)
+    if reason:
+        return Unscored(reason=str(reason), details=details)
     for key in VALUE_KEYS:
         if key in details:
             return _from_value(key, details.pop(key), extracted, details)

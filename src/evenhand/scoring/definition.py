@@ -32,6 +32,8 @@ class Option(Struct, frozen=True, kw_only=True):
     @property
     def type_name(self) -> str:
         """The type as people read it."""
+        if _holds_callable(self.type):
+            return "function or name"
         return self.type.__name__ if isinstance(self.type, type) else str(self.type).replace("typing.", "")
 
     def convert(self, value: Any, *, lax: bool = False) -> Any:

@@ -41,30 +41,36 @@ def accepted_answers(sample: ScorerInput) -> list[str]:
     return [text_of(listed)]
 
 
-@scorer(needs_target=True)
+@scorer
 def includes_any(
     sample: ScorerInput, values: list[str] | None = None, case_sensitive: bool = False
 ) -> dict[str, Any]:
     """At least one of `values` (else of the accepted answers) stands in the response."""
     found = _included(sample, values, case_sensitive)
+    if found is None:
+        return {"unscored": "no_expected_output"}
     return {
         "correct": any(found.values()),
         "extracted": next((v for v, there in found.items() if there), None),
     }
 
 
-@scorer(needs_target=True)
+@scorer
 def includes_all(
     sample: ScorerInput, values: list[str] | None = None, case_sensitive: bool = False
 ) -> dict[str, Any]:
     """All of `values` (else of the accepted answers) stand in the response."""
     found = _included(sample, values, case_sensitive)
+    if found is None:
+        return {"unscored": "no_expected_output"}
     missing = [value for value, there in found.items() if not there]
     return {"correct": bool(found) and not missing, "missing": missing}
 
 
-def _included(sample: ScorerInput, values: list[str] | None, case_sensitive: bool) -> dict[str, bool]:
+def _included(sample: ScorerInput, values: list[str] | None, case_sensitive: bool) -> dict[str, bool] | None:
     """Each wanted text and whether it is there; white space and Unicode's compatible spellings do not count."""
+    if values is None and sample.target is None and not sample.metadata.get("correct_answers"):
+        return None
     wanted = values if values is not None else accepted_answers(sample)
     response = spaced_text(sample.response, case_sensitive)
     found = {}

@@ -59,8 +59,11 @@ async def test_a_cancelled_waiter_leaves_its_slot_to_the_next() -> None:
     limit = AdaptiveLimit(1)
 
     async def hold(seconds: float) -> None:
-        async with limit:
+        await limit.enter()
+        try:
             await asyncio.sleep(seconds)
+        finally:
+            limit.leave()
 
     first = asyncio.create_task(hold(0.05))
     await asyncio.sleep(0)
@@ -71,9 +74,10 @@ async def test_a_cancelled_waiter_leaves_its_slot_to_the_next() -> None:
     await asyncio.wait_for(asyncio.gather(first, third), 5)
     assert limit.in_flight == 0
     # Cancelled in the very moment in which the slot was handed over.
-    async with limit:
-        waiter = asyncio.create_task(hold(10))
-        await asyncio.sleep(0)
+    await limit.enter()
+    waiter = asyncio.create_task(hold(10))
+    await asyncio.sleep(0)
+    limit.leave()
     waiter.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiter

@@ -136,17 +136,20 @@ class Endpoint:
         return reply
 
     async def _send(self, body: bytes, attempt: int) -> ChatReply:
-        async with self._slots:
+        slots = self._slots
+        if not slots.enter_at_once():
+            await slots.enter()
+        refused = False
+        try:
             self.usage.requests += 1
             start = perf_counter()
-            refused = False
-            try:
-                answer = await self._transport.post(self._url, self._headers, body)
-                refused = answer.status == 429
-            finally:
-                self._slots.observe(refused=refused)
-                self.usage.concurrency = self._slots.slots
+            answer = await self._transport.post(self._url, self._headers, body)
             seconds = perf_counter() - start
+            refused = answer.status == 429
+        finally:
+            slots.observe(refused=refused)
+            slots.leave()
+            self.usage.concurrency = slots.slots
         answer = self._without_key(answer)
         check(answer)
         return self._reply(self._dialect.parse(answer.body), seconds, attempt)

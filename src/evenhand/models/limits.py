@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from types import TracebackType
 
 
 class AdaptiveLimit:
@@ -19,18 +18,23 @@ class AdaptiveLimit:
     def __init__(self, maximum: int) -> None:
         self.maximum = maximum
         self.limit = float(maximum)
+        self.slots = maximum
+        """How many may be in flight at present: the limit in whole requests, at least one."""
         self.in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._seen = 0
         self._refused = 0
 
-    @property
-    def slots(self) -> int:
-        return max(1, int(self.limit))
+    def enter_at_once(self) -> bool:
+        """Take a slot if one is free and nobody waits."""
+        if self._waiting or self.in_flight >= self.slots:
+            return False
+        self.in_flight += 1
+        return True
 
-    async def __aenter__(self) -> None:
-        if self.in_flight < self.slots and not self._waiting:
-            self.in_flight += 1
+    async def enter(self) -> None:
+        """Take a slot, after those who came before."""
+        if self.enter_at_once():
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
@@ -39,15 +43,14 @@ class AdaptiveLimit:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 # The slot was handed over in the same moment: pass it on.
-                self.in_flight -= 1
-                self._wake()
+                self.leave()
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def leave(self) -> None:
+        """Give the slot back."""
         self.in_flight -= 1
-        self._wake()
+        if self._waiting:
+            self._wake()
 
     def observe(self, *, refused: bool) -> None:
         """Count one finished request; `refused` means 429."""
@@ -60,6 +63,7 @@ class AdaptiveLimit:
             self.limit = max(1.0, self.limit * (1.0 - share / 2.0))
         else:
             self.limit = min(float(self.maximum), self.limit * 1.1 + 1.0)
+        self.slots = max(1, int(self.limit))
         self._seen = self._refused = 0
         self._wake()
 

@@ -1,13 +1,29 @@
 """Chat completions as OpenAI, vLLM, Ollama, llama.cpp and most gateways speak them."""
 
+import math
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from evenhand.core.errors import InputError
 from evenhand.core.jsontext import decode, encode
 from evenhand.models.dialect import Parsed, bad_reply
-from evenhand.models.port import ChatRequest
+from evenhand.models.port import ChatRequest, Message
+
+# The body's own numbers are checked by hand; `encode` would walk the whole conversation for them.
+_ENCODER = msgspec.json.Encoder()
+
+
+class _Body(Struct, omit_defaults=True, gc=False):
+    model: str
+    messages: tuple[Message, ...]
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    response_format: dict[str, Any] | None = None
 
 
 class _Message(Struct):
@@ -45,22 +61,26 @@ class OpenAIDialect:
         return found
 
     def body(self, request: ChatRequest, *, model: str, structured: bool, max_tokens: int | None) -> bytes:
-        body: dict[str, Any] = {"model": model, "messages": request.messages}
-        for name in ("temperature", "top_p", "seed"):
-            value = getattr(request, name)
-            if value is not None:
-                body[name] = value
-        if max_tokens is not None:
-            body["max_tokens"] = max_tokens
-        if request.stop:
-            body["stop"] = request.stop
+        found = _Body(
+            model=model,
+            messages=request.messages,
+            temperature=request.temperature,
+            top_p=request.top_p,
+            seed=request.seed,
+            max_tokens=max_tokens,
+            stop=request.stop,
+        )
         if structured and request.response_schema is not None:
-            body["response_format"] = {
+            found.response_format = {
                 "type": "json_schema",
                 "json_schema": {"name": "reply", "strict": True, "schema": request.response_schema},
             }
-        body.update(request.extra)
-        return encode(body)
+        if request.extra:
+            return encode({**msgspec.to_builtins(found), **request.extra})
+        for number in (request.temperature, request.top_p):
+            if number is not None and not math.isfinite(number):
+                raise ValueError("temperature and top_p must be finite")
+        return _ENCODER.encode(found)
 
     def parse(self, body: bytes) -> Parsed:
         try:

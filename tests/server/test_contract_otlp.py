@@ -188,6 +188,20 @@ def test_a_body_that_is_no_request_is_400_in_its_own_encoding(
         assert reply.body["code"] == 3
 
 
+@pytest.mark.parametrize(("token", "status", "code"), [(None, 401, 16), ("wrong", 401, 16)])
+def test_errors_before_the_body_is_read_are_a_status_too(
+    client: Client, token: str | None, status: int, code: int
+) -> None:
+    nobody = client.again(token=token)
+    reply = nobody.post_raw("/v1/traces", b"{}", "application/json")
+    assert (reply.status, reply.body["code"]) == (status, code)
+    binary = nobody.post_raw("/v1/traces", b"", PROTOBUF)
+    found = RpcStatus()
+    found.ParseFromString(binary.raw)
+    assert (binary.status, binary.headers["content-type"], found.code) == (status, PROTOBUF, code)
+    nobody.close()
+
+
 def test_another_content_type_is_415(client: Client) -> None:
     assert client.post_raw("/v1/traces", b"<xml/>", "application/xml").status == 415
 

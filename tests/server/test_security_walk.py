@@ -45,15 +45,23 @@ def test_only_these_endpoints_are_open() -> None:
 def test_case_22_without_a_token_every_endpoint_is_401(client: Client, route: Route) -> None:
     nobody = client.again(token=None)
     reply = walk(nobody, route, {})
-    assert (reply.status, reply.code) == (401, "UNAUTHORIZED")
+    assert (reply.status, code_of(route, reply)) == (401, "UNAUTHORIZED")
     nobody.close()
+
+
+def code_of(route: Route, reply: Any) -> str:
+    """The code of the envelope; OTLP answers with a status of its own."""
+    if route.refused is not None:
+        return {401: "UNAUTHORIZED", 403: "FORBIDDEN"}.get(reply.status, "")
+    code: str = reply.code
+    return code
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.role in ("write", "admin")], ids=label)
 def test_case_22_a_reader_writing_is_403(client: Client, route: Route) -> None:
     reader = client.again(token=token(client, "read"))
     reply = walk(reader, route, {})
-    assert (reply.status, reply.code) == (403, "FORBIDDEN")
+    assert (reply.status, code_of(route, reply)) == (403, "FORBIDDEN")
     reader.close()
 
 

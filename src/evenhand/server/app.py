@@ -100,6 +100,8 @@ class Application:
                     {"request_id": seen.request_id()},
                 )
             answer = known
+            if seen.route is not None and seen.route.refused is not None:
+                answer = seen.route.refused(error, dict(scope["headers"]))
         finally:
             telemetry.under_way -= 1
         if answer.status == 413:

@@ -136,7 +136,7 @@ def _responses(route: Route) -> dict[str, Any]:
             "description": ", ".join(codes),
             "content": {"application/json": {"schema": _schema(ErrorEnvelope)}},
         }
-    if route.answers_like_requests:
+    if route.refused is not None:
         for answer in responses.values():
             answer["content"] = {media: {} for media in route.media_types}
     return responses

@@ -4,7 +4,7 @@ Everything about an endpoint is said once, here: validation, authorisation, the 
 walk all endpoints read the same rows.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
@@ -49,8 +49,9 @@ class Route(Struct, frozen=True, kw_only=True):
     """True when the handler reads the body itself."""
     media_types: tuple[str, ...] = ("application/json",)
     """The content types that a body may have."""
-    answers_like_requests: bool = False
-    """True when answers, errors too, come in the request's own content type and not in the envelope."""
+    refused: Callable[[Exception, Mapping[bytes, bytes]], Answer] | None = None
+    """Makes the answer to an error, given the request's headers; None for the envelope. Answers of such an endpoint,
+    errors too, come in the request's own content type."""
     malformed: Callable[[bytes, Exception], Exception] | None = None
     """Looks at a body that could not be decoded and says which error it is."""
     body_limit: Literal["body", "otlp", "import"] = "body"

@@ -5,14 +5,14 @@ with `Retry-After`; a full disk is 503 here, because exporters throw away what i
 """
 
 import asyncio
-import logging
 import time
+from collections.abc import Mapping
 
 from evenhand.core.errors import InputError, Refusal, StoreFull
 from evenhand.core.spans import SpanRecord
 from evenhand.server.answers import RETRY_AFTER, Answer, answer_for
 from evenhand.server.api.traces import span_project
-from evenhand.server.bodies import Disconnected, limit_for, read_body
+from evenhand.server.bodies import limit_for, read_body
 from evenhand.server.call import Call
 from evenhand.server.otlp import Rejected, to_record
 from evenhand.server.otlp_wire import JSON, PROTOBUF, read_json, read_protobuf, response_body, status_body
@@ -24,30 +24,21 @@ LARGE = 256 * 1024
 """Bodies from this size on are read away from the event loop."""
 NAMED = 5
 """How many rejected spans a partial success explains."""
-INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE = 3, 5, 8, 13, 14
+INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE = 3, 5, 7, 8, 13, 14
+UNAUTHENTICATED = 16
 _RPC_CODES = {
     400: INVALID_ARGUMENT,
+    401: UNAUTHENTICATED,
+    403: PERMISSION_DENIED,
     404: NOT_FOUND,
     413: RESOURCE_EXHAUSTED,
     415: INVALID_ARGUMENT,
     429: RESOURCE_EXHAUSTED,
 }
-log = logging.getLogger("evenhand.server")
 
 
 async def export(call: Call) -> Answer:
     """Store what can be stored, and say how many spans could not."""
-    try:
-        return await _export(call)
-    except Disconnected:
-        raise
-    except Exception as error:
-        if answer_for(error) is None:
-            log.exception("an OTLP request failed")
-        return _refused(call.media_type, error)
-
-
-async def _export(call: Call) -> Answer:
     limits = call.service.config.limits
     body = await read_body(call.receive, call.headers, limit_for(call.route, limits), call.service.budget)
     received_us = time.time_ns() // 1000
@@ -100,18 +91,20 @@ def _explain(reasons: list[str]) -> str:
     return "; ".join(reasons[:NAMED]) + more
 
 
-def _refused(media_type: str, error: Exception) -> Answer:
+def refused(error: Exception, headers: Mapping[bytes, bytes]) -> Answer:
+    """The error as a `Status` in the request's encoding."""
+    given = headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower()
+    media_type = JSON if given == JSON.encode() else PROTOBUF
     known = answer_for(error)
     status = 503 if isinstance(error, StoreFull) else 500 if known is None else known.status
-    headers = [] if known is None else [pair for pair in known.headers if pair[0] == b"retry-after"]
-    if status == 503 and not headers:
-        headers = [(b"retry-after", str(RETRY_AFTER["UNAVAILABLE"]).encode())]
-    message = (
-        str(error) if isinstance(error, InputError | Refusal) else "the server cannot store spans just now"
-    )
+    sent = [] if known is None else [pair for pair in known.headers if pair[0] != b"content-type"]
+    if status == 503 and not sent:
+        sent = [(b"retry-after", str(RETRY_AFTER["UNAVAILABLE"]).encode())]
+    told = isinstance(error, InputError | Refusal)
+    message = str(error) if told else "the server cannot store spans just now"
     code = _RPC_CODES.get(status, UNAVAILABLE if status == 503 else INTERNAL)
     return Answer(
-        status, status_body(media_type, code, message), content_type=media_type.encode(), headers=headers
+        status, status_body(media_type, code, message), content_type=media_type.encode(), headers=sent
     )
 
 
@@ -124,7 +117,7 @@ ROUTES = (
         streams=True,
         media_types=(PROTOBUF, JSON),
         body_limit="otlp",
-        answers_like_requests=True,
+        refused=refused,
         errors=("NOT_FOUND",),
         summary="Store spans sent by an OpenTelemetry exporter (OTLP/HTTP, protobuf or JSON)",
         tag="Traces",

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from evenhand.store.database import open_database
 from tests.postgres import PostgresServer
 from tests.real_parts import need
 from tests.service import ServiceUnderTest, running_service
@@ -43,8 +44,29 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
         yield url
 
 
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer) -> str:
+    """The name of a database with the whole schema: copying it is quicker than making it again."""
+    name = postgres_server.create_database()
+    open_database(postgres_server.url(name)).close()
+    return name
+
+
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))],
+)
+def service_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty database of the service, once of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'evenhand.db'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    with server.database(request.getfixturevalue("postgres_template")) as url:
+        yield url
+
+
 @pytest.fixture
-def service(database_url: str) -> Iterator[ServiceUnderTest]:
+def service(service_url: str) -> Iterator[ServiceUnderTest]:
     """A running server over a fresh database, once of each kind."""
-    with running_service(database_url) as running:
+    with running_service(service_url) as running:
         yield running

@@ -1,7 +1,9 @@
 """The curl examples of docs/service.md, run as they stand."""
 
+import json
 import os
 import re
+import socket
 import subprocess
 from pathlib import Path
 
@@ -52,3 +54,20 @@ def test_public_pages_need_no_token_and_no_network(path: str, tmp_path: Path) ->
         assert "https://" not in text
         assert "<script" not in text
         assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "text", [b"nonsense\r\n\r\n", b"POST /v1/scores HTTP/1.1\r\nContent-Length: -1\r\n\r\n"]
+)
+def test_what_is_no_http_gets_the_error_envelope(text: bytes, tmp_path: Path) -> None:
+    with (
+        running_service(f"sqlite:///{tmp_path / 'e.db'}") as service,
+        socket.create_connection(("127.0.0.1", service.port), timeout=10) as client,
+    ):
+        client.sendall(text)
+        answer = b""
+        while piece := client.recv(4096):
+            answer += piece
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert json.loads(body)["error"]["code"] == "INVALID_REQUEST"

@@ -16,6 +16,7 @@ from evenhand.server.app import Application, make_application
 from evenhand.server.auth import Access
 from evenhand.server.config import ServerConfig
 from evenhand.server.demo import fill
+from evenhand.server.protocol import EnvelopeProtocol
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database, open_database
 from evenhand.store.projects import DEFAULT, require_project
@@ -92,7 +93,7 @@ def uvicorn_server(application: Application) -> uvicorn.Server:
         uvicorn.Config(
             application,
             loop="uvloop",
-            http="httptools",
+            http=EnvelopeProtocol,
             ws="none",
             lifespan="on",
             log_config=None,

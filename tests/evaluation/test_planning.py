@@ -106,3 +106,15 @@ def test_the_hub_without_its_library_says_what_to_install() -> None:
     except ImportError:
         with pytest.raises(MissingExtra, match=r"pip install 'evenhand\[hf\]'"):
             list(open_source("hf://org/name?split=test").rows())
+
+
+def test_the_hub_through_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local folder named like a dataset is read by the library itself; what is not there says how to fetch it."""
+    pytest.importorskip("datasets", reason="the extra hf is not part of the development requirements")
+    folder = tmp_path / "org" / "name"
+    folder.mkdir(parents=True)
+    (folder / "test.jsonl").write_text('{"n": 1, "target": "2"}\n')
+    monkeypatch.chdir(tmp_path)
+    assert [row.values for row in open_source("hf://org/name?split=test").rows()] == [{"n": 1, "target": "2"}]
+    with pytest.raises(InputError, match=r"load_dataset\('org/gone', 'main', split='test'\)"):
+        list(open_source("hf://org/gone?config=main&split=test").rows())

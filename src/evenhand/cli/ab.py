@@ -6,6 +6,7 @@ import click
 
 from evenhand.ab import analyze, load_records
 from evenhand.cli.ab_files import exit_status, write_report
+from evenhand.cli.ab_record import record_command
 from evenhand.cli.ab_run import run_command
 from evenhand.cli.ab_text import print_report
 from evenhand.cli.output import format_option, print_json
@@ -88,3 +89,4 @@ def analyze_command(
 
 
 command.add_command(run_command)
+command.add_command(record_command)

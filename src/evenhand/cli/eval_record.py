@@ -40,13 +40,21 @@ def record_quietly(folder: Path, target: str, token: str | None, project: str) -
 
 
 def send(folder: Path, target: str, token: str | None, project: str) -> Recorded:
-    """Record the run; a file is opened by a server of our own for as long as it takes."""
+    """Record the run."""
+    with connected(target, token) as client:
+        return record_run(folder, client, project)
+
+
+@contextmanager
+def connected(target: str, token: str | None) -> Iterator[ServiceClient]:
+    """A client of the service at `target`; a file is opened by a server of our own for as long as it takes."""
     key = Secret(token) if token else settings.load().token
     if "://" in target and not target.startswith("sqlite:"):
         with ServiceClient(target, key) as client:
-            return record_run(folder, client, project)
-    with _serving(target) as (url, admin), ServiceClient(url, admin) as client:
-        return record_run(folder, client, project)
+            yield client
+    else:
+        with _serving(target) as (url, admin), ServiceClient(url, admin) as client:
+            yield client
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from msgspec import Struct
 from evenhand.core import jsontext
 from evenhand.core.errors import EvenhandError, InputError
 from evenhand.evaluation.trials import supervisor
+from evenhand.settings import child_environment
 
 MARK = "EVENHAND_TRIAL_RUN"
 """The variable in the environment of every command by which leftovers of a run are found."""
@@ -59,7 +60,7 @@ class Processes:
         spec: supervisor.Spec = {
             "argv": argv,
             "cwd": str(cwd),
-            "env": {**env, MARK: self._run_id},
+            "env": child_environment(**env, **{MARK: self._run_id}),
             "stdout": str(stdout),
             "stderr": str(stderr),
             "timeout": timeout,

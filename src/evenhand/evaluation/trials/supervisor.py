@@ -30,7 +30,7 @@ class Spec(TypedDict):
     argv: list[str]
     cwd: str
     env: dict[str, str]
-    """Added to the environment."""
+    """The whole environment of the command."""
     stdout: str
     stderr: str
     """Files that the output is appended to."""
@@ -133,7 +133,7 @@ def start(spec: Spec, mask: set[signal.Signals] | set[int]) -> int:
         process = subprocess.Popen(  # noqa: S603  the command is the suite's own
             spec["argv"],
             cwd=spec["cwd"],
-            env={**os.environ, **spec["env"]},
+            env=spec["env"],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,

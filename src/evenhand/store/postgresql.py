@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, LiteralString
 
 from evenhand.core.errors import MissingExtra, StoreFull, StoreTimeout, StoreUnavailable
-from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value, in_blocks
+from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value
 
 try:
     import psycopg
@@ -68,9 +68,9 @@ class PostgresConnection:
         return self._raw.execute(translated(sql), _bound(values)).rowcount
 
     def run_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
-        with self.pipelined():
-            for statement, values in in_blocks(sql, rows):
-                self._raw.execute(translated(statement), values)
+        # One row at a time, all on their way together: the driver reads statements of many values anew every time.
+        with self.pipelined(), self._raw.cursor() as cursor:
+            cursor.executemany(translated(sql), rows)
 
     def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
         statement: LiteralString = f"COPY {table} ({', '.join(columns)}) FROM STDIN"

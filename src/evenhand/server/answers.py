@@ -121,6 +121,8 @@ def error_answer(code: str, message: str, details: Mapping[str, Any] | None = No
     headers: list[tuple[bytes, bytes]] = []
     if code in RETRY_AFTER:
         headers.append((b"retry-after", str(RETRY_AFTER[code]).encode()))
+    if code == "METHOD_NOT_ALLOWED" and details:
+        headers.append((b"allow", ", ".join(details["allowed"]).encode()))
     if code == "UNAUTHORIZED":
         headers.append((b"www-authenticate", b"Bearer"))
     return Answer(STATUS[code], _ENCODER.encode(envelope), headers=headers)

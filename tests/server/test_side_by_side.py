@@ -1,0 +1,40 @@
+"""Several servers over one PostgreSQL database."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.postgres import PostgresServer
+from tests.server.test_experiments import Bench
+from tests.service import running_service
+
+from evenhand.store.checking import check
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_two_servers_take_turns_and_lose_nothing(
+    postgres_server: PostgresServer, postgres_template: str
+) -> None:
+    with (
+        postgres_server.database(postgres_template) as url,
+        running_service(url) as first,
+        running_service(url) as second,
+    ):
+        bench = Bench(first, ["a", "b"])
+        experiment = bench.experiment()
+        run = bench.run(experiment, 0).body["run_ids"][0]
+
+        def send(n: int) -> tuple[int, str]:
+            server = (first, second)[n % 2]
+            key = {"Idempotency-Key": f"key-{n // 4}"}
+            body = {"target_id": run, "target_type": "run", "scorer_name": "s", "value": 0.1}
+            reply = server.post("/v1/scores", body, headers=key)
+            return reply.status, reply.body["id"]
+
+        with ThreadPoolExecutor(12) as pool:
+            replies = list(pool.map(send, range(80)))
+        assert {status for status, _ in replies} == {201}
+        # Four copies of each of twenty requests: twenty scores, and a sum of exactly 2.
+        assert len({score_id for _, score_id in replies}) == 20
+        summary = second.get(f"/v1/experiments/{experiment}/summary").body["scores_by_scorer"]["s"]
+        assert (summary["score_count"], summary["mean"]) == (20, 0.1)
+        assert first.database.read_now(lambda connection: list(check(connection))) == []

@@ -38,8 +38,8 @@ def kill_the_server(url: str, folder: Path, cycles: int) -> None:
         stage = Stage(server.address)
         history = drive(stage, disturb, cycles=cycles, seconds=0.2)
         counts = history.counts()
-        assert counts["acknowledged"] > 10 * cycles, counts
-        assert counts["refused"] > cycles, counts
+        assert counts["acknowledged"] > 3 * cycles, counts
+        assert counts["refused"] > 0, counts
         checked = check(stage, history)
         print(f"\n{cycles} kills: {counts}, found {checked}")
     finally:
@@ -66,7 +66,7 @@ def test_immediate_restart_of_postgresql(tmp_path: Path, cycles: int) -> None:
             stage = Stage(server.address)
             history = drive(stage, postgres.restart_immediately, cycles=cycles, seconds=0.3)
             counts = history.counts()
-            assert counts["acknowledged"] > 10 * cycles, counts
+            assert counts["acknowledged"] > 3 * cycles, counts
             checked = check(stage, history)
             print(f"\n{cycles} restarts: {counts}, found {checked}")
         check_database(url)

@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
+# Compiled files make the many short processes of the tests start several times as fast.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test test-slow test-llm setup check format bench bench-peers lock clean system-test system-run
 

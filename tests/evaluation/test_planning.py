@@ -1,12 +1,14 @@
 """The plan: which problems, pinned before the first call."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.evaluation.runs import doubles
 
-from evenhand.core.errors import InputError, MissingExtra, OptionError
+from evenhand.core.errors import InputError, OptionError
 from evenhand.datasets.sources import FunctionSource, open_source
 from evenhand.evaluation.config import Selection
 from evenhand.evaluation.planning import Planned, ProblemFile, plan
@@ -101,16 +103,19 @@ def test_sources(tmp_path: Path) -> None:
 
 
 def test_the_hub_without_its_library_says_what_to_install() -> None:
-    try:
-        import datasets  # noqa: F401  only whether it is there
-    except ImportError:
-        with pytest.raises(MissingExtra, match=r"pip install 'evenhand\[hf\]'"):
-            list(open_source("hf://org/name?split=test").rows())
+    """None in `sys.modules` is how Python itself marks a package that must not be found."""
+    program = (
+        "import sys; sys.modules['datasets'] = None\n"
+        "from evenhand.datasets.sources import open_source\n"
+        "list(open_source('hf://org/name?split=test').rows())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "MissingExtra" in done.stderr
+    assert "pip install 'evenhand[hf]'" in done.stderr
 
 
 def test_the_hub_through_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A local folder named like a dataset is read by the library itself; what is not there says how to fetch it."""
-    pytest.importorskip("datasets", reason="the extra hf is not part of the development requirements")
     folder = tmp_path / "org" / "name"
     folder.mkdir(parents=True)
     (folder / "test.jsonl").write_text('{"n": 1, "target": "2"}\n')

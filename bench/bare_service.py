@@ -1,5 +1,5 @@
-"""The yardstick: the same stack with nothing switched on. It validates a score, inserts a row, and commits for many
-requests at once; no tokens, no targets, no aggregates, no idempotency, no limits.
+"""The yardstick: the same stack with nothing switched on. It validates scores or spans, inserts rows, and commits for
+many requests at once; no tokens, no targets, no aggregates, no traces, no checks of parents, no idempotency, no limits.
 
 `python -m bench.bare_service DATABASE` prints its port.
 """
@@ -11,10 +11,12 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
 import uvicorn
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from evenhand.core.ids import new_id
 from evenhand.core.timestamps import format_instant, now
@@ -43,6 +45,69 @@ SCHEMA = """CREATE TABLE IF NOT EXISTS scores (id TEXT PRIMARY KEY, target_id TE
 INSERT = "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
+class BareSpan(msgspec.Struct):
+    id: str
+    trace_id: str
+    name: str
+    start_time: datetime
+    end_time: datetime | None = None
+    parent_span_id: str | None = None
+    input: msgspec.Raw = msgspec.Raw(b"null")
+    output: msgspec.Raw = msgspec.Raw(b"null")
+    tokens_input: int | None = None
+    tokens_output: int | None = None
+    model: str | None = None
+    metadata: dict[str, str | float | bool | None] = {}
+
+
+class BareSpans(msgspec.Struct):
+    spans: list[BareSpan]
+
+
+SPAN_SCHEMA = """CREATE TABLE IF NOT EXISTS spans (trace_id TEXT, id TEXT, parent_span_id TEXT, name TEXT,
+    start_time TEXT, end_time TEXT, input TEXT, output TEXT, tokens_input INTEGER, tokens_output INTEGER, model TEXT,
+    metadata TEXT, PRIMARY KEY (trace_id, id))"""
+INSERT_SPAN = "INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+Row = tuple[Any, ...]
+
+
+def span_rows(body: bytes) -> list[Row]:
+    """The rows of a native batch."""
+    return [
+        (span.trace_id, span.id, span.parent_span_id, span.name, span.start_time.isoformat(),
+         span.end_time and span.end_time.isoformat(), bytes(span.input).decode(), bytes(span.output).decode(),
+         span.tokens_input, span.tokens_output, span.model, msgspec.json.encode(span.metadata).decode())
+        for span in SPANS.decode(body).spans
+    ]  # fmt: skip
+
+
+def otlp_rows(body: bytes) -> list[Row]:
+    """The rows of an OTLP batch, decoded by the official protobuf classes."""
+    request = ExportTraceServiceRequest.FromString(body)
+    rows: list[Row] = []
+    for resource in request.resource_spans:
+        for scope in resource.scope_spans:
+            for span in scope.spans:
+                known = {a.key: getattr(a.value, a.value.WhichOneof("value")) for a in span.attributes}
+                rows.append(
+                    (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex() or None, span.name,
+                     str(span.start_time_unix_nano), str(span.end_time_unix_nano), known.pop("input.value", None),
+                     known.pop("output.value", None), known.pop("gen_ai.usage.input_tokens", None),
+                     known.pop("gen_ai.usage.output_tokens", None), known.pop("gen_ai.request.model", None),
+                     msgspec.json.encode(known).decode())
+                )  # fmt: skip
+    return rows
+
+
+SPANS = msgspec.json.Decoder(BareSpans)
+
+
+def by_table(rows: list[Row]) -> list[tuple[str, list[Row]]]:
+    """A score has seven columns, a span twelve."""
+    split = [(INSERT, [r for r in rows if len(r) == 7]), (INSERT_SPAN, [r for r in rows if len(r) == 12])]
+    return [(insert, some) for insert, some in split if some]
+
+
 class SqliteSink:
     """The embedded database: WAL, synchronous=FULL."""
 
@@ -51,11 +116,13 @@ class SqliteSink:
         for pragma in ("page_size=16384", "journal_mode=WAL", "synchronous=FULL"):
             self.connection.execute(f"PRAGMA {pragma}")
         self.connection.execute(SCHEMA)
+        self.connection.execute(SPAN_SCHEMA)
         self.connection.execute("CREATE INDEX IF NOT EXISTS by_target ON scores (target_id, id)")
 
-    def store(self, rows: list[tuple[Any, ...]]) -> None:
+    def store(self, rows: list[Row]) -> None:
         self.connection.execute("BEGIN IMMEDIATE")
-        self.connection.executemany(INSERT, rows)
+        for insert, some in by_table(rows):
+            self.connection.executemany(insert, some)
         self.connection.execute("COMMIT")
 
 
@@ -67,11 +134,13 @@ class PostgresSink:
 
         self.connection = psycopg.connect(url, autocommit=True)
         self.connection.execute(SCHEMA.replace("REAL", "DOUBLE PRECISION"))
+        self.connection.execute(SPAN_SCHEMA)
         self.connection.execute("CREATE INDEX IF NOT EXISTS by_target ON scores (target_id, id)")
 
-    def store(self, rows: list[tuple[Any, ...]]) -> None:
+    def store(self, rows: list[Row]) -> None:
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            cursor.executemany(INSERT.replace("?", "%s"), rows)
+            for insert, some in by_table(rows):
+                cursor.executemany(insert.replace("?", "%s"), some)
 
 
 class BareService:
@@ -79,7 +148,7 @@ class BareService:
 
     def __init__(self, database: str) -> None:
         self.sink = PostgresSink(database) if database.startswith("postgresql") else SqliteSink(database)
-        self.waiting: deque[tuple[tuple[Any, ...], asyncio.Future[None]]] = deque()
+        self.waiting: deque[tuple[list[Row], asyncio.Future[None]]] = deque()
         self.wake = threading.Condition()
         self.decoder = msgspec.json.Decoder(BareScore)
         self.encoder = msgspec.json.Encoder()
@@ -91,9 +160,21 @@ class BareService:
                 while not self.waiting:
                     self.wake.wait()
                 group = [self.waiting.popleft() for _ in range(len(self.waiting))]
-            self.sink.store([row for row, _ in group])
+            self.sink.store([row for rows, _ in group for row in rows])
             futures = [future for _, future in group]
             futures[0].get_loop().call_soon_threadsafe(lambda f=futures: [x.set_result(None) for x in f])  # type: ignore[misc]
+
+    @staticmethod
+    def made(score: BareScore) -> BareAnswer:
+        return BareAnswer(
+            new_id(),
+            score.target_id,
+            score.target_type,
+            score.scorer_name,
+            score.value,
+            score.rationale,
+            format_instant(now()),
+        )
 
     async def __call__(
         self,
@@ -106,31 +187,17 @@ class BareService:
         while message.get("more_body"):
             message = await receive()
             body += message["body"]
-        score = self.decoder.decode(body)
-        made = BareAnswer(
-            new_id(),
-            score.target_id,
-            score.target_type,
-            score.scorer_name,
-            score.value,
-            score.rationale,
-            format_instant(now()),
-        )
+        if scope["path"] == "/v1/scores":
+            made = self.made(self.decoder.decode(body))
+            rows, answer = [msgspec.structs.astuple(made)], self.encoder.encode(made)
+        else:
+            rows = otlp_rows(body) if scope["path"] == "/v1/traces" else span_rows(body)
+            answer = b"{}"
         future = asyncio.get_running_loop().create_future()
-        row = (
-            made.id,
-            made.target_id,
-            made.target_type,
-            made.scorer_name,
-            made.value,
-            made.rationale,
-            made.created_at,
-        )
         with self.wake:
-            self.waiting.append((row, future))
+            self.waiting.append((rows, future))
             self.wake.notify()
         await future
-        answer = self.encoder.encode(made)
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(answer)).encode())]
         await send({"type": "http.response.start", "status": 201, "headers": headers})
         await send({"type": "http.response.body", "body": answer})

@@ -1,0 +1,131 @@
+"""Spans on their way in: durable native and OTLP batches, beside a bare prototype on the same stack."""
+
+import json
+import os
+import random
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from bench.harness import Report
+from bench.service_process import Sent, bare, send_all, serving
+
+CLIENTS = 4
+ROUNDS = 3
+NATIVE, OTLP = 1_000, 512
+PER_TRACE = 8
+BATCHES = 16
+JSON, PROTOBUF = "application/json", "application/x-protobuf"
+TEXT = "Which city is the capital of the country that was named in the question? " * 4
+
+
+def native_body(source: random.Random) -> bytes:
+    """A batch of model calls in traces of eight."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    spans = []
+    for n in range(NATIVE):
+        if n % PER_TRACE == 0:
+            trace, root = f"{source.getrandbits(128):032x}", f"{source.getrandbits(64):016x}"
+        began = start + timedelta(milliseconds=n)
+        spans.append(
+            {
+                "id": root if n % PER_TRACE == 0 else f"{source.getrandbits(64):016x}",
+                "trace_id": trace,
+                "parent_span_id": None if n % PER_TRACE == 0 else root,
+                "name": "chat",
+                "start_time": began.isoformat(),
+                "end_time": (began + timedelta(milliseconds=340)).isoformat(),
+                "input": {"messages": [{"role": "user", "content": TEXT}]},
+                "output": TEXT,
+                "tokens_input": 60,
+                "tokens_output": 70,
+                "model": "small-1",
+                "metadata": {"user": n % 17, "stage": "answer", "cached": False},
+            }
+        )
+    return json.dumps({"spans": spans}).encode()
+
+
+def otlp_body(source: random.Random, size: int = OTLP, per_trace: int = PER_TRACE) -> bytes:
+    """The same as an exporter sends it."""
+    request = ExportTraceServiceRequest()
+    resource = request.resource_spans.add()
+    resource.resource.attributes.append(_attribute("service.name", "bench"))
+    scope = resource.scope_spans.add()
+    start = 1_767_225_600_000_000_000
+    for n in range(size):
+        if n % per_trace == 0:
+            trace, root = source.randbytes(16), source.randbytes(8)
+        span = scope.spans.add(trace_id=trace, span_id=source.randbytes(8), name="chat", kind=3)
+        if n % per_trace == 0:
+            span.span_id = root
+        else:
+            span.parent_span_id = root
+        span.start_time_unix_nano = start + n * 1_000_000
+        span.end_time_unix_nano = span.start_time_unix_nano + 340_000_000
+        attributes: dict[str, str | int] = {
+            "input.value": TEXT,
+            "output.value": TEXT,
+            "gen_ai.request.model": "small-1",
+            "gen_ai.usage.input_tokens": 60,
+            "gen_ai.usage.output_tokens": 70,
+            "user": n % 17,
+            "stage": "answer",
+        }
+        span.attributes.extend(_attribute(key, value) for key, value in attributes.items())
+    return bytes(request.SerializeToString())
+
+
+def _attribute(key: str, value: str | int) -> KeyValue:
+    given = AnyValue(string_value=value) if isinstance(value, str) else AnyValue(int_value=value)
+    return KeyValue(key=key, value=given)
+
+
+def batches(report: Report, name: str, ours_url: str, bare_url: str) -> None:
+    """Both kinds of batches, ours and the prototype by turns; every round has spans of its own."""
+    source = random.Random(0)
+    kinds = (
+        ("native batches of 1,000 spans", "/v1/traces/ingest", JSON, NATIVE, native_body),
+        ("OTLP batches of 512 spans (protobuf)", "/v1/traces", PROTOBUF, OTLP, otlp_body),
+    )
+    with serving(ours_url) as server, bare(bare_url) as (bare_port, bare_pid):
+        for what, path, media_type, size, body in kinds:
+            ours: list[Sent] = []
+            theirs: list[Sent] = []
+            for _ in range(ROUNDS):
+                bodies = [body(source) for _ in range(BATCHES)]
+                for found, port, pid in (
+                    (ours, server.port, server.process.pid),
+                    (theirs, bare_port, bare_pid),
+                ):
+                    found.append(send_all(port, pid, path, bodies, content_type=media_type, clients=CLIENTS))
+            spans = size * BATCHES
+            best, bare_best = (spans / min(s.seconds for s in found) for found in (ours, theirs))
+            cpu, bare_cpu = (min(s.cpu_seconds for s in found) / spans * 1e6 for found in (ours, theirs))
+            report.add(
+                f"{name}: {what}, {CLIENTS} clients",
+                f"{best:,.0f} spans/s; bare prototype {bare_best:,.0f}/s; ratio {best / bare_best:.2f}; "
+                f"CPU {cpu:.0f} µs against {bare_cpu:.0f} µs a span",
+            )
+        report.add(f"{name}: resident memory after this", f"{server.memory_mib():.0f} MiB")
+
+
+def run(report: Report) -> None:
+    report.add("load of the machine at the start", f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory(prefix="evenhand-bench-") as text:
+        folder = Path(text)
+        batches(report, "SQLite", f"sqlite:///{folder / 'ours.db'}", str(folder / "bare.db"))
+    from tests.postgres import PostgresServer, binaries  # the same server as the tests start
+
+    if binaries() is None:
+        report.add("PostgreSQL", "not installed here")
+        return
+    with (
+        PostgresServer(durable=True) as postgres,
+        postgres.database() as ours,
+        postgres.database() as plain,
+    ):
+        batches(report, "PostgreSQL", ours, plain)

@@ -30,7 +30,7 @@ def test_every_command_exists_and_its_help_has_an_example(name: str) -> None:
     assert isinstance(command, click.Command)
     done = evenhand(name, "--help")
     assert done.returncode == 0, done.stderr
-    assert "evenhand " + name in done.stdout
+    assert done.stdout.count("evenhand " + name) > 1  # the line of usage is not an example
 
 
 def test_an_unknown_command_is_exit_status_2_with_a_sentence() -> None:

@@ -45,8 +45,25 @@ def test_a_small_drop_within_the_limit_passes() -> None:
     assert (report.gates[0].status, report.verdict) == ("PASS", "GO")
 
 
-def test_identical_runs_pass_even_a_limit_of_zero() -> None:
-    assert one("{max_drop: 0}", scores(50, 100), scores(50, 100)).verdict == "GO"
+def test_identical_scores_prove_only_as_much_as_their_number() -> None:
+    """One-sided bound of n equal pairs: 1.645 × √2 / (n + 2), below 0.01 from 231 on."""
+    few = one("{max_drop: 0.01}", scores(50, 100), scores(50, 100)).gates[0]
+    assert few.status == "INSUFFICIENT_EVIDENCE"
+    assert few.damage_upper == pytest.approx(1.6449 * np.sqrt(2) / 102, abs=1e-5)
+    assert one("{max_drop: 0.01}", scores(50, 240), scores(50, 240)).verdict == "GO"
+    assert one("{max_drop: 0}", scores(50, 100), scores(50, 100)).verdict == "INCONCLUSIVE"
+
+
+def test_two_lost_problems_of_two_are_no_proof() -> None:
+    """Both of two lost has a probability of up to (1.01 / 2)² when the true damage is 0.01."""
+    two = one("{max_drop: 0.01}", scores(2, 2), scores(2, 2, flipped=2)).gates[0]
+    assert (two.status, two.p_value) == ("INSUFFICIENT_EVIDENCE", pytest.approx(0.505**2))
+    assert one("{max_drop: 0.01}", scores(9, 9), scores(9, 9, flipped=9)).verdict == "NO-GO"
+
+
+def test_costs_that_are_known_exactly_need_no_proof() -> None:
+    same = run(single([1.0] * 5), usage=usage(tokens=100, cost=0.01, seconds=2.0))
+    assert one("{metrics: {cost: {max_relative_drop: 0.1}}}", same, same).verdict == "GO"
 
 
 def test_a_few_problems_are_insufficient_evidence_and_never_a_pass() -> None:

@@ -60,6 +60,8 @@ def choose_arms(arms: Sequence[str], treatment: str | None, control: str | None)
     if treatment is not None or control is not None:
         given = treatment if treatment is not None else control
         others = [name for name in arms if name != given]
+        if len(others) > 1 and given is not None and given not in arms:
+            raise OptionError(f"no run has the arm '{printable(given)}'; {_ask(arms)}")
         if len(others) > 1:
             raise OptionError(_ask(arms))
         other = others[0] if others else None

@@ -26,7 +26,12 @@ With --strict: 0 prefer the treatment, 1 prefer the control, 2 mixed or insuffic
 
 @click.group()
 def command() -> None:
-    """Compare two arms (agents, prompts, tools) run by run, and decide which to keep."""
+    """Compare two arms (agents, prompts, tools) run by run, and decide which to keep.
+
+    \b
+    evenhand ab analyze collected.jsonl
+    evenhand ab run suite.json --arms with_tool,without_tool --repeats 5
+    """
 
 
 @command.command("analyze", epilog=ANALYZE_EXAMPLES)

@@ -6,6 +6,7 @@ import click
 
 from evenhand.ab import AbReport, RunRecord, analyze
 from evenhand.cli.output import console, print_json
+from evenhand.compare.markdown import number
 from evenhand.core.errors import InputError
 from evenhand.results import RunResults, SampleResult, read_run, run_folders
 
@@ -30,7 +31,8 @@ def classic_gate(base: Path, candidate: Path, format_: str) -> int:
         out = console()
         out.print(f"{verdict}: {report.decision}", markup=False)
         for gate in report.to_dict()["gates"]:
-            out.print(f"  • {gate}", markup=False)
+            figures = f"candidate {number(gate['treatment'])}, base {number(gate['control'])}"
+            out.print(f"  • {gate['name']}: {gate['standing']} ({figures})", markup=False)
     return status
 
 

@@ -15,7 +15,13 @@ from evenhand.store.database import reading
 
 @click.group()
 def command() -> None:
-    """Bring the service's database up to date, copy it, check it."""
+    """Bring the service's database up to date, copy it, check it.
+
+    \b
+    evenhand db migrate --database sqlite:///scores.db
+    evenhand db backup copy.db
+    evenhand db check
+    """
 
 
 @command.command()

@@ -16,6 +16,10 @@ from evenhand.core.terminal import printable
 def command(quick: bool, format_: str) -> int:
     """Show which sandboxes work here, measured by running programs in them.
 
+    \b
+    evenhand doctor
+    evenhand doctor --quick --format json
+
     Exit status: 0 when one of them can run model-written code, 1 when none can.
     """
     report = examine(quick=quick)

@@ -18,4 +18,10 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, entries=COMMANDS)
 def command() -> None:
-    """Run benchmarks against a model, and look at what came out."""
+    """Run benchmarks against a model, and look at what came out.
+
+    \b
+    evenhand eval list
+    evenhand eval run --bench gsm8k --model-url http://127.0.0.1:8000/v1 --model-id my-model -o out
+    evenhand eval report out
+    """

@@ -45,7 +45,12 @@ def list_benchmarks(format_: str) -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @format_option
 def report(folder: Path, format_: str) -> None:
-    """Print the result of a finished run (or of every run in FOLDER) and write its report.html anew."""
+    """Print the result of a finished run (or of every run in FOLDER) and write its report.html anew.
+
+    \b
+    evenhand eval report out
+    evenhand eval report nightly --format json
+    """
     for path in run_folders(folder).values():
         bundle, failures, _ = rewrite_report(path)
         if format_ == "json":
@@ -62,6 +67,11 @@ def merge(folder: Path, output: Path | None, format_: str) -> None:
     """Put the shards of one run together: every finished run in FOLDER's sub-folders.
 
     The shards must agree in everything but the shard, and together hold every problem once.
+
+    \b
+    evenhand eval run --bench gsm8k --shard 1/2 -o runs/one ...
+    evenhand eval run --bench gsm8k --shard 2/2 -o runs/two ...
+    evenhand eval merge runs
     """
     target = output or folder / "merged"
     merge_runs(folder, target)

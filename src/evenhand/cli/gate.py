@@ -98,8 +98,10 @@ def command(
 def _judge(base: Path, candidate: Path, policy: Path, force: bool) -> GateReport:
     try:
         text = policy.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the policy: {error}", path=policy) from None
+    except OSError as error:
+        raise InputError(f"cannot read the policy: {error.strerror}", path=policy) from None
+    except UnicodeDecodeError:
+        raise InputError("cannot read the policy: it is not UTF-8 text", path=policy) from None
     rules = parse_policy(text, policy)
     sides = [{name: read_run(path) for name, path in run_folders(side).items()} for side in (base, candidate)]
     return run_gate(sides[0], sides[1], rules, force=force)

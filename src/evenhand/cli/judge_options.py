@@ -99,6 +99,8 @@ def read_rubric(rubric: str) -> Any:
         try:
             fields = yaml.safe_load(path.read_text(encoding="utf-8"))
             return msgspec.convert(fields, JudgeScoringConfig)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
+        except OSError as error:
+            raise InputError(f"cannot read the rubric: {error.strerror}", path=path) from None
+        except (UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
             raise InputError(f"not a rubric: {error}", path=path) from None
     return get_rubric(rubric)

@@ -62,6 +62,10 @@ def command(
     """Plan a comparison: problems × repeats × cost for a wanted effect and power."""
     cost = Cost(answer=answer_cost, judge=judge_cost, label=label_cost, labels=labels)
     noise = _noise(pilot, base_score, discordant)
+    if not pilot and discordant is not None and effect > discordant:
+        raise OptionError(
+            f"an effect of {effect:g} is impossible when only {discordant:g} of the problems differ (--discordant)"
+        )
     side: Alternative = "two-sided" if two_sided else "greater"
     planned = make_plan(effect, noise, power=power, alpha=alpha, alternative=side, cost=cost)
     if report is not None:

@@ -193,7 +193,8 @@ def _print_as_text(run: Run, written: Path) -> None:
             "The rows are repeats of problems: --group-field gives intervals that respect it.", markup=False
         )
     if run.skipped:
-        screen.print(f"{run.skipped:,} lines could not be read:", markup=False)
+        lines = "1 line" if run.skipped == 1 else f"{run.skipped:,} lines"
+        screen.print(f"{lines} could not be read:", markup=False)
         for error in run.first_skips:
             screen.print(f"  {printable(str(error))}", markup=False)
     screen.print(f"Scores: {printable(str(written))}", markup=False)

@@ -88,6 +88,8 @@ def _from_file(path: Path, function: str) -> Scorer:
     except Exception as error:
         raise InputError(f"cannot be loaded: {type(error).__name__}: {error}", path=path) from error
     found = getattr(module, function, None)
+    if not isinstance(found, Scorer):  # a benchmark is asked for its scorer
+        found = getattr(found, "scorer", found)
     if not isinstance(found, Scorer):
         raise OptionError(f"'{function}' in {path} is no scorer; decorate a function with @scorer")
     return found

@@ -27,6 +27,11 @@ def command(
 ) -> None:
     """Serve the scoring API.
 
+    \b
+    evenhand serve
+    evenhand serve --demo --port 0 --database sqlite:///demo.db
+    evenhand serve --database postgresql://user@host/scores --config judges.toml
+
     Everything is kept in one SQLite file, or in PostgreSQL. The first start prints an admin token, once.
     """
     try:

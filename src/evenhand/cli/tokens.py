@@ -33,6 +33,11 @@ def opened(database: str | None) -> Iterator[Database]:
 def command() -> None:
     """Make, list and revoke tokens of the scoring service.
 
+    \b
+    evenhand token create --project shop --role write --name nightly
+    evenhand token list
+    evenhand token revoke TOKEN_ID
+
     With SQLite the server must not be running; while it runs, use POST /v1/tokens.
     """
 

@@ -10,6 +10,9 @@ from evenhand.metrics.repeats import pass_at_k, pass_hat_k
 from evenhand.metrics.types import FloatArray
 from evenhand.results import RunResults, SampleResult
 
+SPENT = ("cost", "duration", "tokens")
+"""Metrics of what a run used up; all others are scores."""
+
 
 class PairedValues(Struct, frozen=True, kw_only=True):
     """One number per problem and side."""
@@ -53,7 +56,7 @@ def per_problem(metric: str, samples: Sequence[SampleResult]) -> dict[int, float
 
 
 def _value(metric: str, group: Sequence[SampleResult]) -> float | None:
-    if metric in ("cost", "duration", "tokens"):
+    if metric in SPENT:
         spent = [_spent(metric, sample) for sample in group]
         known = [value for value in spent if value is not None]
         return sum(known) / len(known) if known else None

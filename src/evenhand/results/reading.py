@@ -15,6 +15,8 @@ from evenhand.results.bundle import Bundle
 from evenhand.results.records import SampleError, SampleResult
 
 RESULTS = "results.jsonl"
+UNFINISHED = ".run"
+"""The folder in which a run keeps what a resume needs."""
 _DECODER = msgspec.json.Decoder(SampleResult)
 
 
@@ -61,6 +63,10 @@ def run_folders(path: Path | str) -> dict[str, Path]:
                 f"two runs of the benchmark '{name}': {found[name]} and {results.parent}", path=path
             )
         found[name] = results.parent
+    if not found and (path / UNFINISHED).exists():
+        raise InputError(
+            "this run is not finished; continue it with `evenhand eval run … --resume`", path=path
+        )
     if not found:
         raise InputError(f"no run here: neither {RESULTS} nor sub-folders with one", path=path)
     return found

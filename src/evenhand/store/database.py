@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
-from evenhand.core.errors import OptionError, StoreUnavailable
+from evenhand.core.errors import InputError, OptionError, StoreUnavailable
 from evenhand.store.connection import Connection, Dialect, Kind
 from evenhand.store.migrations import migrate
 from evenhand.store.sqlite import SqliteDialect
@@ -140,6 +140,8 @@ class Database:
 def reading(url: str, *, time_limit: float = 86_400.0) -> Iterator[Connection]:
     """One consistent snapshot of a database that may be in use; nothing is migrated and nothing can be changed."""
     dialect = pick_dialect(url, time_limit=time_limit)
+    if isinstance(dialect, SqliteDialect) and not dialect.path.exists():
+        raise InputError("no such database", path=dialect.path)
     try:
         connection = dialect.open_reader()
         try:

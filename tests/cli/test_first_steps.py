@@ -1,0 +1,72 @@
+"""Wrong input, as a newcomer gives it: one sentence and exit status 2."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.runs import single, usage, write_run
+
+
+def refused(*args: str | Path) -> str:
+    """What a refused command says."""
+    command = [sys.executable, "-m", "evenhand", *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_an_effect_beyond_the_discordant_share_is_impossible() -> None:
+    said = refused("plan", "--effect", "0.2", "--discordant", "0.1")
+    assert "0.2 is impossible when only 0.1 of the problems differ" in said
+
+
+def test_missing_files_are_named_without_the_number_of_the_error(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", single([1.0, 0.0]))
+    nowhere = tmp_path / "nowhere.yaml"
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text('{"response": "a", "target": "a"}\n')
+    endpoint = ("--judge-url", "http://127.0.0.1:9/v1", "--judge-id", "j")
+    for said in (
+        refused("gate", run, run, "--policy", nowhere),
+        refused("judge", "score", answers, *endpoint, "--rubric", nowhere),
+    ):
+        assert "nowhere.yaml: cannot read the " in said
+        assert "Errno" not in said
+
+
+def test_a_run_that_was_interrupted_is_called_unfinished(tmp_path: Path) -> None:
+    (tmp_path / "out" / ".run").mkdir(parents=True)
+    assert "not finished; continue it with" in refused("eval", "report", tmp_path / "out")
+
+
+def test_checking_a_database_that_is_not_there_finds_no_fault_but_says_so(tmp_path: Path) -> None:
+    place = tmp_path / "none.db"
+    assert "no such database" in refused("db", "check", "--database", f"sqlite:///{place}")
+    assert not place.exists()
+
+
+def test_the_scorer_of_a_benchmark_scores_a_file(tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(
+        "from evenhand import benchmark, exact_match, scorer\n"
+        "@benchmark(name='b', dataset=list, prompt='{q}')\n"
+        "@scorer\n"
+        "def check(sample):\n"
+        "    return exact_match(sample)\n"
+    )
+    (tmp_path / "answers.jsonl").write_text('{"response": "a", "target": "a"}\nbad\n')
+    command = [sys.executable, "-m", "evenhand", "score", "answers.jsonl", "--skip-invalid"]
+    done = subprocess.run(
+        [*command, "--scorer", "bench.py:check"], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 line could not be read" in done.stdout
+
+
+def test_the_classic_gate_speaks_in_sentences(tmp_path: Path) -> None:
+    spent = usage(tokens=10, cost=0.1, seconds=1.0)
+    run = write_run(tmp_path / "run", single([1.0, 0.0]), usage=spent)
+    command = [sys.executable, "-m", "evenhand", "gate", str(run), str(run), "--policy", "classic"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "success_rate: equal (candidate 0.5000, base 0.5000)" in done.stdout
+    assert "{" not in done.stdout

@@ -70,3 +70,13 @@ def test_the_classic_gate_speaks_in_sentences(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "success_rate: equal (candidate 0.5000, base 0.5000)" in done.stdout
     assert "{" not in done.stdout
+
+
+def test_one_problem_is_too_few_for_a_comparison(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", single([1.0]))
+    for more in ((), (run,)):
+        assert "at least two problems" in refused("compare", run, run, *more)
+
+
+def test_a_port_that_does_not_exist_is_refused() -> None:
+    assert "0<=x<=65535" in refused("mock-model", "--port", "99999")

@@ -32,7 +32,13 @@ In an answer, {{nonce}} becomes the code that a judge's prompt asks to be repeat
 
 @click.command(epilog=EXAMPLES)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=0, show_default=True, help="Port to listen on; 0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
 @click.option(
     "--answers", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Script of JSON lines."
 )

@@ -11,7 +11,7 @@ from evenhand import metrics
 from evenhand.compare.compatibility import differences, unknowns
 from evenhand.compare.pairing import Coverage, Pairing, Problem, pair_runs
 from evenhand.compare.verdict import Evidence, Verdict, decide
-from evenhand.core.errors import Incomparable, OptionError
+from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.outcome import Tally
 from evenhand.metrics.multiplicity import holm
 from evenhand.metrics.paired import cohens_d_paired, mcnemar, paired_difference, permutation_test
@@ -193,7 +193,11 @@ def compare_runs(base: RunResults, candidate: RunResults, options: Options | Non
 
 
 def difference(base: FloatArray, candidate: FloatArray, options: Options) -> Interval:
-    """The paired difference of means with its interval."""
+    """The paired difference of means with its interval; one problem cannot show how much the scores vary."""
+    if len(base) < 2:
+        raise InputError(
+            "a comparison needs at least two problems that are scored in both runs; there is one"
+        )
     return paired_difference(base, candidate, confidence_level=options.confidence_level, seed=options.seed)
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from tests.real_parts import need
@@ -122,12 +123,13 @@ def test_an_unprivileged_user_gets_a_sandbox_too(bubblewrap: Pool, tmp_path: Pat
         [python, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True
     )
     need(version.stdout.strip() == str(sys.version_info[:2]), "a system Python of the same version")
-    packages = next(Path(p) for p in sys.path if p.endswith("site-packages"))
-    # The working copy may lie where another user cannot look; the source alone is copied.
+    packages = Path(msgspec.__file__).parent
+    # The working copy may lie where another user cannot look; the source and its one dependency are copied.
     subprocess.run(["cp", "-r", str(ROOT / "src"), str(tmp_path / "src")], check=True)
+    subprocess.run(["cp", "-r", str(packages), str(tmp_path / "src" / "msgspec")], check=True)
     code = f"""
 import sys
-sys.path[:0] = [{str(tmp_path / "src")!r}, {str(packages)!r}]
+sys.path.insert(0, {str(tmp_path / "src")!r})
 from evenhand.sandbox.selection import candidates
 from evenhand.sandbox.docker import DockerOptions
 from evenhand.sandbox.conformance import self_check
@@ -140,7 +142,7 @@ print(first.holds)
 print(bad)
 """
     for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() == "root" and folder.name.startswith(("pytest-", "test_")):
+        if folder.owner() == "root" and folder.name.startswith(("pytest-", "popen-", "test_")):
             folder.chmod(0o755)
     done = subprocess.run(
         [python, "-c", code],
@@ -152,10 +154,7 @@ print(bad)
         env={"PATH": "/usr/bin:/bin"},
         cwd="/",
     )
-    need(
-        "ModuleNotFoundError" not in done.stderr and "PermissionError" not in done.stderr,
-        f"packages that another user can read ({done.stderr[-300:]})",
-    )
+    assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == "[]", done
     assert "rlimits only" in lines[0]

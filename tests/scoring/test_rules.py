@@ -110,7 +110,7 @@ def test_a_deeply_nested_value_fails_with_a_reason() -> None:
 def test_a_catastrophic_pattern_costs_little_or_is_cut_off(pattern: str, text: str) -> None:
     start = time.perf_counter()
     outcome = run_rule("regex", text, None, {"pattern": pattern})
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 60  # uncut it would take hours
     if isinstance(outcome, Failed):
         assert outcome.error == "scorer_timeout"
         assert "timed out" in outcome.message
@@ -125,7 +125,7 @@ def test_look_around_runs_and_is_cut_off() -> None:
     outcome = run_rule("regex", "a" * 5000, None, {"pattern": r"(?=.*.*.*.*=.*x)a"})
     assert isinstance(outcome, Failed)
     assert outcome.error == "scorer_timeout"
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 60  # uncut it would take hours
 
 
 def test_a_text_past_the_limit_fails_with_a_reason() -> None:

@@ -80,3 +80,17 @@ def test_one_problem_is_too_few_for_a_comparison(tmp_path: Path) -> None:
 
 def test_a_port_that_does_not_exist_is_refused() -> None:
     assert "0<=x<=65535" in refused("mock-model", "--port", "99999")
+
+
+def test_a_report_that_cannot_be_written_is_no_verdict(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", single([1.0, 0.0]))
+    (tmp_path / "policy.yaml").write_text("version: 1\nbenchmarks: {bench: {max_drop: 0.1}}\n")
+    nowhere = tmp_path / "none" / "gate.xml"
+    said = refused("gate", run, run, "--policy", tmp_path / "policy.yaml", "--junit", nowhere)
+    assert said == f"Error: {nowhere}: No such file or directory\n"
+
+
+def test_an_error_rate_of_nothing_is_refused() -> None:
+    assert "alpha must lie between" in refused(
+        "plan", "--effect", "0.1", "--discordant", "0.2", "--alpha", "0"
+    )

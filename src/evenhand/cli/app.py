@@ -58,4 +58,9 @@ def main(args: list[str] | None = None) -> None:
         # The reader went away (`| head`): nothing more to say, and nothing may be said on exit either.
         sys.stdout = None
         sys.exit(141)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        click.echo(f"Error: {printable(str(error.filename))}: {error.strerror}", err=True)
+        sys.exit(2)
     sys.exit(status if isinstance(status, int) else 0)

@@ -132,6 +132,8 @@ def make_plan(
         raise OptionError(f"the effect must be above 0, and is {effect}")
     if not 0 < power < 1:
         raise OptionError(f"the power must lie between 0 and 1, and is {power}")
+    if not 0 < alpha < 1:
+        raise OptionError(f"the error rate alpha must lie between 0 and 1, and is {alpha}")
     if noise.between + noise.within <= 0:
         raise InputError(
             "the pilot shows no differences at all: nothing to plan from; state assumptions instead"

@@ -1,6 +1,7 @@
 """Writing artifacts: whole or not at all."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,8 +22,11 @@ def write_text(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # the name that the caller knows
         raise
 
 

@@ -40,6 +40,11 @@ format: $(READY) ## rewrite the code in the project's format
 bench: system-test $(READY) ## measure speed as ratios in one run; ONLY=name picks one
 	@$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
+bench-peers: system-test $(READY) ## measure Arize Phoenix and MLflow beside ours (installs them into .venv-peers)
+	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	@for peer in arize-phoenix mlflow; do .venv-peers/bin/pip install --quiet $$peer || echo "$$peer cannot be installed"; done
+	@$(BIN)/python -m bench.peers .venv-peers/bin $(ARGS)
+
 lock: ## pin and hash the development requirements again (needs uv)
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package evenhand --no-emit-index-url --no-emit-find-links requirements/dev.in -o requirements/dev.txt
@@ -51,4 +56,4 @@ system-run:
 	@scripts/system-packages run
 
 clean: ## remove what the commands above made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out
+	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out

@@ -16,7 +16,7 @@ PAGE = HERE.parent / "docs" / "performance.md"
 def table(report: Report) -> str:
     today = datetime.now(UTC).date().isoformat()
     lines = [
-        f"Command: `make bench ONLY={report.name}`; {today}, Python {platform.python_version()}.",
+        f"Command: `{report.command or f'make bench ONLY={report.name}'}`; {today}, Python {platform.python_version()}.",
         "",
         "| what | figure | target |",
         "|---|---|---|",

@@ -12,6 +12,8 @@ class Report:
 
     name: str
     rows: list[tuple[str, str, str]] = field(default_factory=list)
+    command: str = ""
+    """What repeats it; `make bench ONLY=name` when empty."""
 
     def add(self, what: str, figure: str, target: str = "") -> None:
         self.rows.append((what, figure, target))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,10 +126,17 @@ class Sent:
 
 
 def send_all(
-    port: int, pid: int, path: str, bodies: Sequence[bytes], *, content_type: str, clients: int
+    port: int,
+    pid: int,
+    path: str,
+    bodies: Sequence[bytes],
+    *,
+    content_type: str,
+    clients: int,
+    more_headers: Mapping[str, str] | None = None,
 ) -> Sent:
     """Send every body once, over kept connections, and see that each is accepted."""
-    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content_type}
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content_type, **(more_headers or {})}
 
     def client(own: Sequence[bytes]) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)

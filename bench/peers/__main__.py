@@ -50,7 +50,9 @@ class Ours:
         return OTLP * len(bodies) / sent.seconds
 
     def scores(self) -> float:
-        return load(self.server.port, self.requests, seconds=SECONDS, clients=CLIENTS).per_second
+        result = load(self.server.port, self.requests, seconds=SECONDS, clients=CLIENTS)
+        assert not result.failed
+        return result.per_second
 
     def summary(self) -> float:
         return _median(lambda: self.server.call("GET", f"/v1/experiments/{self.experiment}/summary"))

@@ -111,13 +111,13 @@ async def killed_run(tmp_path: Path, samples: int, kills: int, seed: int) -> Non
             )
         await finish(await start(bench, tmp_path / "killed", server.url))
     assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
-    assert done > kills // 2
+    assert done * 3 >= kills, "too few kills met a running process to prove anything"
     for name in ("model", "judge"):
         assert oracle.calls[name] <= samples + done * CONCURRENCY, oracle.calls
 
 
 async def test_five_kills(tmp_path: Path) -> None:
-    await killed_run(tmp_path, samples=80, kills=5, seed=1)
+    await killed_run(tmp_path, samples=240, kills=5, seed=1)
 
 
 @pytest.mark.slow

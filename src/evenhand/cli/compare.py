@@ -98,10 +98,9 @@ def command(
     try:
         if len(runs) > 2:
             return _many([read_run(path) for path in runs], options, report, format_)
-        pairs = paired_paths(*runs)
         if sequential:
-            found = [compare_sequentially(read_run(a), read_run(b), options) for a, b in pairs]
-            return _show_sequential(found, format_, strict)
+            return _show_sequential(_looked_at(runs[0], runs[1], options), format_, strict)
+        pairs = paired_paths(*runs)
         return _show(
             [compare_runs(read_run(a), read_run(b), options) for a, b in pairs],
             format_,
@@ -111,6 +110,15 @@ def command(
         )
     except Incomparable as error:
         raise UserError(f"{error}{RESCORE_HINT}") from None
+
+
+def _looked_at(base: Path, candidate: Path, options: Options) -> list[SequentialComparison]:
+    # Only this needs the runner's packages, and they take their time to load.
+    from evenhand.evaluation.growing import is_growing, read_growing
+
+    growing = is_growing(base) or is_growing(candidate)
+    pairs = [(base, candidate)] if growing else paired_paths(base, candidate)
+    return [compare_sequentially(read_growing(a), read_growing(b), options) for a, b in pairs]
 
 
 def paired_paths(base: Path, candidate: Path) -> list[tuple[Path, Path]]:

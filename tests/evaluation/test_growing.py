@@ -1,0 +1,70 @@
+"""A run that is still going on can be looked at: a real process, killed half-way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.evaluation.runs import evenhand
+from tests.evaluation.test_command import Served
+
+from evenhand.evaluation.growing import is_growing, read_growing
+from evenhand.models.mock import MockModelServer
+
+BENCH = """
+from evenhand import benchmark, scorer, numeric_match
+
+@benchmark(name="sums", dataset=lambda: [{"n": i, "target": str(2 * i)} for i in range(300)], prompt="Twice {n}?")
+@scorer
+def sums(sample):
+    return numeric_match(sample)
+"""
+
+
+def command(bench: Path, folder: Path, url: str) -> list[str]:
+    return ["eval", "run", "--bench", str(bench), "--model-url", url, "--model-id", "m", "-o", str(folder)]
+
+
+def test_an_unfinished_run_is_compared_as_far_as_it_has_come(tmp_path: Path) -> None:
+    bench = tmp_path / "sums.py"
+    bench.write_text(BENCH)
+    right = Served(MockModelServer(lambda call: str(2 * int(call.prompt.split()[-1][:-1]))))
+    wrong = Served(MockModelServer("none of these is a number", latency=0.05))
+    try:
+        assert evenhand(*command(bench, tmp_path / "base", right.server.url)).returncode == 0
+        growing = tmp_path / "growing"
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "evenhand",
+                *command(bench, growing, wrong.server.url),
+                "--concurrency",
+                "4",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        journal = growing / ".run" / "journal.jsonl"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and (
+            not journal.exists() or journal.read_bytes().count(b"\n") < 100
+        ):
+            time.sleep(0.02)
+        looked = evenhand("compare", tmp_path / "base", growing, "--sequential", "--format", "json")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    finally:
+        right.close()
+        wrong.close()
+    assert looked.returncode == 0, looked.stderr
+    found = json.loads(looked.stdout)["comparisons"][0]
+    assert found["verdict"]["name"] == "BLOCK"
+    assert 10 <= found["problems"] < 300
+    before = journal.read_bytes()
+    assert is_growing(growing)
+    assert 10 <= len(read_growing(growing).samples) < 300
+    assert journal.read_bytes() == before, "looking changes nothing"

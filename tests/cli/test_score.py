@@ -203,7 +203,7 @@ HOSTILE = [
 
 
 def test_hostile_outputs_never_stop_the_batch(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", *({"response": text, "target": "a"} for text in HOSTILE))
+    path = write(tmp_path / "a.jsonl", *({"response": text, "target": "a 1"} for text in HOSTILE))
     names = [
         "exact_match", "fuzzy_match", "multichoice_regex", "answer_line", "numeric_match", "levenshtein", "token_f1",
         "rouge_l", "bleu", "list_match", "json_diff", "includes_any", "tool_call_match", "json_schema:schema=true",

@@ -12,6 +12,8 @@ from evenhand.scoring.normal import text_of
 from evenhand.scoring.quantity import close, last_number, number_of
 from evenhand.scoring.types import ScorerInput
 
+NO_NUMBER = {"correct": False, "extracted": None, "unscored": "target_without_number"}
+"""A target that holds no number is a fault of the data: the sample is unscored, not wrong."""
 CHOICE_PATTERN = r"(?i)Answer\s*:\s*([A-D])"
 """What `multichoice_regex` looks for unless told otherwise."""
 
@@ -51,11 +53,13 @@ def answer_line(sample: ScorerInput) -> dict[str, Any]:
 @scorer(needs_target=True)
 def numeric_match(sample: ScorerInput) -> dict[str, Any]:
     """The last number in the response equals the target as a number: 42.0 is 42, and 100 is not 10."""
+    expected = number_of(sample.target)
+    if expected is None:
+        return dict(NO_NUMBER)
     found = last_number(sample.response)
     if found is None:
         return {"correct": False, "extracted": None}
-    expected = number_of(sample.target)
-    return {"correct": expected is not None and found.value == expected.value, "extracted": found.text}
+    return {"correct": found.value == expected.value, "extracted": found.text}
 
 
 @scorer(needs_target=True)
@@ -64,10 +68,12 @@ def numeric_tolerance(sample: ScorerInput, abs: float = 0.0, rel: float = 1e-6) 
     for name, limit in (("abs", abs), ("rel", rel)):
         if not (math.isfinite(limit) and limit >= 0):
             raise OptionError(f"option '{name}' must be a number from 0 up, not {limit}")
-    found = last_number(sample.response)
     expected = number_of(sample.target)
-    if found is None or expected is None:
-        return {"correct": False, "extracted": found and found.text}
+    if expected is None:
+        return dict(NO_NUMBER)
+    found = last_number(sample.response)
+    if found is None:
+        return {"correct": False, "extracted": None}
     return {
         "correct": close(found.value, expected.value, absolute=abs, relative=rel),
         "extracted": found.text,

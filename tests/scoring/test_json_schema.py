@@ -234,9 +234,22 @@ def test_recursion_that_multiplies_is_cut_off_or_decided() -> None:
 def test_patterns_in_a_schema_are_bounded() -> None:
     assert valid("a" * 50_000 + "b", {"pattern": "^(a+)+$"}) is False
     assert valid("abc", {"pattern": "^(?!x)a"}) is True
-    found = outcome({"pattern": "^(a|a)*\\1b$(?!x)"}, json.dumps("a" * 40))
+
+
+@pytest.mark.parametrize("around", ["pattern", "not"])
+def test_a_pattern_that_cannot_be_decided_is_neither_right_nor_wrong(around: str) -> None:
+    # Forty letters are 2**40 ways to fail: no machine decides that within the limit.
+    endless = {"pattern": "^(a|a)*\\1b$(?!x)"}
+    found = outcome(endless if around == "pattern" else {"not": endless}, json.dumps("a" * 40))
     assert isinstance(found, Failed)
     assert found.error == "scorer_timeout"
+
+
+def test_a_pattern_with_look_around_that_takes_long_is_still_decided() -> None:
+    # 2**17 ways: past any small count of steps, far below the limit of time.
+    slow = {"pattern": "^(a|a)*\\1b$(?!x)"}
+    assert valid("a" * 17, slow) is False
+    assert valid("a" * 17, {"not": slow}) is True
 
 
 def test_no_schema_opens_a_socket() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from evenhand.core.errors import OptionError, ScorerTimeout
+from evenhand.core.errors import OptionError
 from evenhand.scoring.definition import scorer
 from evenhand.scoring.json_text import extract_json, find_json
-from evenhand.scoring.schema_check import PatternStopped, SchemaCheck
+from evenhand.scoring.schema_check import SchemaCheck
 from evenhand.scoring.schema_limits import MAX_EXPANDED, check_limits, expanded_size, node_count
 from evenhand.scoring.schema_worker import check_schema_apart, errors_apart
 from evenhand.scoring.types import ScorerInput
@@ -73,12 +73,7 @@ class CompiledSchema:
         check = self._check
         if check is None or (length > SMALL_TEXT and node_count(value) * (self._size or 1) > MAX_CHECKS):
             return errors_apart(self._schema, value)
-        if check.is_valid(value):
-            return []
-        try:
-            return check.errors(value)
-        except PatternStopped:
-            raise ScorerTimeout("a pattern of the schema was stopped: scorer timed out") from None
+        return [] if check.is_valid(value) else check.errors(value)
 
 
 def check_schema(schema: Any) -> CompiledSchema:

@@ -2,13 +2,16 @@
 
 import json
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 from tests.service import running_service
 
 from evenhand.cli.app import command
+from evenhand.core.errors import OptionError
 from evenhand.store.database import open_database
 
 
@@ -56,8 +59,48 @@ def test_a_backup_of_a_running_server_opens_as_a_database(tmp_path: Path) -> Non
     assert "exists already" in str(again.exception)
 
 
+def test_tokens_are_made_and_revoked_beside_a_running_server_that_writes(database_url: str) -> None:
+    with running_service(database_url) as service:
+        done = threading.Event()
+        statuses: set[int] = set()
+
+        def write() -> None:
+            while not done.is_set():
+                statuses.add(service.post("/v1/projects", {"name": "x"}).status)
+
+        writers = [threading.Thread(target=write) for _ in range(2)]
+        for writer in writers:
+            writer.start()
+        try:
+            made = evenhand(
+                "token", "create", "--project", "p", "--database", database_url, "--format", "json"
+            )
+            assert made.exit_code == 0, made.output
+            token = json.loads(made.output)
+            assert service.get("/v1/datasets", project_id="p", token=token["token"]).status == 200
+            assert token["id"] in evenhand("token", "list", "--database", database_url).output
+            assert evenhand("token", "revoke", token["id"], "--database", database_url).exit_code == 0
+            assert service.get("/v1/datasets", project_id="p", token=token["token"]).status == 401
+        finally:
+            done.set()
+            for writer in writers:
+                writer.join()
+        assert statuses == {201}
+    assert evenhand("db", "check", "--database", database_url).exit_code == 0
+
+
 def test_a_second_server_on_one_sqlite_file_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'live.db'}"
     with running_service(url):
-        refused = evenhand("token", "create", "--database", url)
+        refused = evenhand("db", "migrate", "--database", url)
         assert "in use by another server" in str(refused.exception)
+
+
+def test_a_slip_in_the_databases_name_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for slip in ("scores", "localhost/scores", "scores.json", "mysql://host/x", "sqlite:scores.db"):
+        refused = evenhand("db", "migrate", "--database", slip)
+        assert isinstance(refused.exception, OptionError), slip
+        assert list(tmp_path.iterdir()) == []
+    assert evenhand("db", "migrate", "--database", "scores.db").exit_code == 0
+    assert (tmp_path / "scores.db").exists()

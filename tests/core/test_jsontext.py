@@ -70,3 +70,58 @@ def test_canonical_ignores_the_order_of_keys(value: dict[str, int]) -> None:
 def test_numbers_that_json_cannot_carry_never_leave(number: float) -> None:
     with pytest.raises(ValueError, match="NaN and Infinity"):
         jsontext.encode({"a": [number]})
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('{"a": 1, "a": 1}', "a"),
+        ('{"a": 1, "b": {"c": [{"d": 1, "d": 2}]}}', "d"),
+        ('{"a": 1, "\\u0061": 2}', "a"),
+        ('{"": 1, "": 2}', ""),
+        # a colon that appears in decoding makes up for the one that a lost key takes away
+        ('{"a": "\\u003a", "a": "\\u003A"}', "a"),
+        ('{"a": "\\u003a", "b": 1, "b": "\\u003a"}', "b"),
+        # a number that the encoder cannot write
+        ('{"a": 123456789012345678901234567890, "a": 1}', "a"),
+        ('[{"a": 1}, {"a": 2}]', None),
+        ('{"a": {"a": {"a": 1}}}', None),
+        ('{"a": "{\\"a\\": 1, \\"a\\": 2}"}', None),
+        ('{"a:": ":::", "b": "\\u003a"}', None),
+        ('"a"', None),
+        ("12345678901234567890123", None),
+        ("{}", None),
+    ],
+)
+def test_a_key_that_is_given_twice_is_named(text: str, key: str | None) -> None:
+    assert jsontext.repeated_key(text.encode()) == key
+
+
+class _Doubled(Exception):
+    pass
+
+
+def _count_keys(pairs: list[tuple[str, object]]) -> None:
+    if len(dict(pairs)) != len(pairs):
+        raise _Doubled
+
+
+FEW_KEYS = st.recursive(
+    st.integers() | st.text(alphabet=":a\\\"{", max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(alphabet="abc:", max_size=2), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(FEW_KEYS, st.booleans())
+def test_repeated_keys_agree_with_the_standard_library(value: object, escaped: bool) -> None:
+    """Values with their keys renamed to few names: many are doubled, at any depth."""
+    text = json.dumps(value, ensure_ascii=escaped)
+    for name in ("b", "c", "0", ":"):
+        text = text.replace(f'"{name}": ', '"a": ')
+    try:
+        json.loads(text, object_pairs_hook=_count_keys)
+        expected = False
+    except _Doubled:
+        expected = True
+    assert (jsontext.repeated_key(text.encode()) is not None) == expected

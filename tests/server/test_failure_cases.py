@@ -107,14 +107,45 @@ def test_case_9_and_10_odd_text_in_metadata_is_found_again(client: Client) -> No
 
 
 @pytest.mark.parametrize(
-    ("path", "body"),
+    "text",
     [
-        ("/v1/datasets", '{"project_id": "p", "project_id": "q", "name": "x"}'),
-        ("/v1/datasets", '{"project_id": "p", "name": "x", "name": 5}'),
+        '{"k": 1, "k": 1}',
+        '{"k": 1, "\\u006b": 2}',
+        '[[{"a:b": ":", "k": [], "k": {}}]]',
+        '{"k": 123456789012345678901234567890, "k": 1}',
+        '{"k": "\\u003a\\u003A", "k": ""}',
     ],
 )
-def test_duplicate_keys_are_never_a_failure(client: Client, path: str, body: str) -> None:
-    assert client.post_raw(path, body.encode()).status in (201, 400, 409)
+def test_duplicate_keys_are_400_naming_the_key_and_change_nothing(client: Client, text: str) -> None:
+    before = client.get("/v1/traces", project_id=client.project).body["items"]
+    replies = free_json_writes(client, text)
+    for reply in replies:
+        assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), reply.raw
+        assert reply.body["error"]["details"] == {"key": "k"}
+    after = client.get("/v1/traces", project_id=client.project).body["items"]
+    assert len(after) == len(before) + 1  # the one that `free_json_writes` needs itself
+
+
+def test_duplicate_keys_of_typed_fields_are_400(client: Client) -> None:
+    run = client.run("a")
+    score = f'{{"target_id": "{run}", "target_type": "run", "scorer_name": "s", "value": 0.1, "value": 0.9}}'
+    span_head = '"id": "a", "trace_id": "t", "name": "n", "start_time": "2026-02-21T22:00:00Z"'
+    otlp = '{"traceId": "%s", "spanId": "%s", "startTimeUnixNano": "1", "name": "a", "name": "b"}'
+    for path, body in (
+        ("/v1/scores", score),
+        ("/v1/scores/batch", f'{{"scores": [{score}]}}'),
+        ("/v1/datasets", f'{{"project_id": "{client.project}", "name": "x", "name": "y"}}'),
+        ("/v1/traces/ingest", f'{{"spans": [{{{span_head}, "name": "m"}}]}}'),
+        ("/v1/traces/ingest", f'{{"spans": [{{{span_head}}}], "unknown": {{"a": 1, "a": 2}}}}'),
+    ):
+        reply = client.post_raw(path, body.encode())
+        assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), (path, reply.raw)
+        assert "twice" in reply.body["error"]["message"]
+    spans = f'{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{otlp % ("ab" * 16, "cd" * 8)}]}}]}}]}}'
+    refused = client.post_raw("/v1/traces", spans.encode())
+    assert refused.status == 400
+    assert "'name' is given twice" in refused.body["message"]
+    assert client.get("/v1/scores", target_id=run, target_type="run").body["items"] == []
 
 
 def test_case_16_concurrent_writers_lose_nothing(client: Client) -> None:

@@ -1,5 +1,6 @@
 """`evenhand token`: who may use the scoring service."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
@@ -11,9 +12,9 @@ from evenhand.core.errors import OptionError
 from evenhand.core.objects.projects import NewToken, Role
 from evenhand.settings import load
 from evenhand.store.connection import Connection
-from evenhand.store.database import Database, open_database, reading
+from evenhand.store.database import Database, changing, open_database, reading
 from evenhand.store.projects import require_project
-from evenhand.store.tokens import check_role_scope, create_token, list_tokens, revoke_token
+from evenhand.store.tokens import TRUSTED_SECONDS, check_role_scope, create_token, list_tokens, revoke_token
 
 database_option = click.option(
     "--database", help="sqlite:///PATH or postgresql://… (evenhand.db in the data folder)."
@@ -38,7 +39,7 @@ def command() -> None:
     evenhand token list
     evenhand token revoke TOKEN_ID
 
-    With SQLite the server must not be running; while it runs, use POST /v1/tokens.
+    The server may be running.
     """
 
 
@@ -62,8 +63,8 @@ def create(name: str, project_id: str | None, role: str | None, database: str | 
             require_project(connection, project_id, scope=None, may_create=True)
         return create_token(connection, name=name, project_id=project_id, role=chosen)
 
-    with opened(database) as found:
-        made = found.write_now(work)
+    with changing(database or load().database) as connection:
+        made = work(connection)
     if format_ == "json":
         print_json(made)
     else:
@@ -89,7 +90,8 @@ def list_(database: str | None, format_: str) -> None:
 @click.argument("token_id")
 @database_option
 def revoke(token_id: str, database: str | None) -> None:
-    """Take a token back; it stops working within seconds."""
-    with opened(database) as found:
-        token = found.write_now(lambda connection: revoke_token(connection, token_id, scope=None))
-    click.echo(f"Revoked {token.id}.")
+    """Take a token back. When the command ends, no server takes it any more."""
+    with changing(database or load().database) as connection:
+        token = revoke_token(connection, token_id, scope=None)
+    time.sleep(TRUSTED_SECONDS + 0.5)  # and a moment for a look-up that had begun already
+    click.echo(f"Revoked {token.id}; no server takes it any more.")

@@ -5,6 +5,7 @@ invalid UTF-8 all end in `InputError` with a reason, never in another exception 
 NaN and Infinity never leave the process either.
 """
 
+import json
 import math
 import re
 from typing import Any, TypeVar, overload
@@ -22,6 +23,8 @@ _ALIKE = bytes.maketrans(b"{}", b"[]")
 _NEITHER_QUOTE_NOR_BRACKET = bytes(byte for byte in range(256) if byte not in b'"[]{}')
 _ENCODER = msgspec.json.Encoder()
 _DECODE_ANY = msgspec.json.Decoder().decode
+_DECODE_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_ESCAPED_COLON = b"\\u003"
 _CANONICAL = msgspec.json.Encoder(order="sorted")
 
 
@@ -66,6 +69,44 @@ def check_depth(data: bytes, max_depth: int = MAX_DEPTH) -> None:
         bare = shorter
     if b"[]" in bare:
         raise InputError(f"JSON is nested too deeply (more than {max_depth} levels)")
+
+
+def repeated_key(data: bytes) -> str | None:
+    """A key that some object in the well-formed text names twice; None when there is none.
+
+    Every key comes with one colon, and colons inside strings survive decoding and encoding. So a text whose colons
+    are all still there after both has lost no key. Only the others are read by the slow, exact reader.
+    """
+    colons = data.count(b":")
+    if _ESCAPED_COLON not in data:
+        try:
+            if len(_DECODE_TOP(data)) == colons or _ENCODER.encode(_DECODE_ANY(data)).count(b":") == colons:
+                return None
+        except (msgspec.DecodeError, UnicodeDecodeError, OverflowError):
+            pass  # no object, or a number that cannot be read or written: the slow reader takes these as text
+    return _first_repeated_key(data)
+
+
+class _Repeated(Exception):
+    """Carries the key."""
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise _Repeated(key)
+        seen.add(key)
+
+
+def _first_repeated_key(data: bytes) -> str | None:
+    try:
+        json.loads(data, object_pairs_hook=_once_each, parse_int=str, parse_float=str)
+    except _Repeated as found:
+        return str(found)
+    except (ValueError, RecursionError):
+        return None  # not well-formed: whoever decodes it says where
+    return None
 
 
 def encode(value: Any) -> bytes:

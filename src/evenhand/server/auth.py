@@ -11,10 +11,9 @@ from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import Role
 from evenhand.core.secret import Secret
 from evenhand.store.database import Database
-from evenhand.store.tokens import find_token, token_hash, token_id_of
+from evenhand.store.tokens import TRUSTED_SECONDS, find_token, token_hash, token_id_of
 
 RANK: dict[Role, int] = {"read": 0, "write": 1, "admin": 2}
-CACHE_SECONDS = 2.0
 CACHE_SIZE = 10_000
 ENVIRONMENT = "environment"
 
@@ -42,7 +41,7 @@ def unauthorized() -> Refusal:
 
 
 class Gate:
-    """Turns tokens into access. A revoked token stops working within `CACHE_SECONDS` in every process."""
+    """Turns tokens into access. A revoked token stops working within `TRUSTED_SECONDS` in every process."""
 
     def __init__(self, database: Database, admin_token: Secret | None, wrong_per_minute: int) -> None:
         self._database = database
@@ -80,7 +79,7 @@ class Gate:
         if access is None:
             self._cache.pop(digest, None)
             return None
-        self._cache[digest] = (access, time.monotonic() + CACHE_SECONDS)
+        self._cache[digest] = (access, time.monotonic() + TRUSTED_SECONDS)
         while len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
         return access

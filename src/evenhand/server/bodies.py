@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from evenhand.core.errors import InputError, Refusal
-from evenhand.core.jsontext import check_depth
+from evenhand.core.jsontext import check_depth, repeated_key
 from evenhand.server.config import Limits
 from evenhand.server.routes import Route
 
@@ -233,9 +233,18 @@ def decode_body(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
         raise InputError(f"invalid UTF-8 at byte {error.start}") from None
     except RecursionError:
         raise InputError("JSON is nested too deeply") from None
+    refuse_repeated_key(body)
     if _NUL in body:
         _refuse_nul(value, "$")
     return value
+
+
+def refuse_repeated_key(body: bytes) -> None:
+    """`INVALID_REQUEST` when an object names a key twice: whichever value were kept, the other would be lost."""
+    key = repeated_key(body)
+    if key is not None:
+        shown = key[:200]
+        raise Refusal("INVALID_REQUEST", f"The key '{shown}' is given twice in one object.", {"key": shown})
 
 
 def _refuse_nul(value: Any, place: str) -> None:

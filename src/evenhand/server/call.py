@@ -103,7 +103,10 @@ class Call:
         request = Repeatable(
             scope=self.access.token_id, key=self.idempotency_key, fingerprint=self.fingerprint
         )
-        recorded = await self.service.database.write(lambda connection: once(connection, request, work))
+        # The key tells a repetition: where the outcome of a commit is unknown, the writer may ask again by itself.
+        recorded = await self.service.database.write(
+            lambda connection: once(connection, request, work), repeatable=True
+        )
         headers = [(b"idempotent-replayed", b"true")] if recorded.replayed else None
         return Answer(recorded.status, recorded.body, headers=headers)
 

@@ -39,7 +39,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """One server's configuration."""
 
     database: str
-    """`sqlite:///PATH`, a path, or `postgresql://…`."""
+    """`sqlite:///PATH`, a path that ends in `.db`, or `postgresql://…`."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 8321

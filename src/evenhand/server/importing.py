@@ -5,7 +5,6 @@ whole or not at all. Memory holds one piece of the upload and at most one line.
 """
 
 import errno
-import json
 import tempfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -13,7 +12,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from evenhand.core.errors import InputError, Refusal, StoreFull
-from evenhand.core.jsontext import check_depth
+from evenhand.core.jsontext import check_depth, repeated_key
 from evenhand.core.objects.datasets import ImportReport, SkippedLine
 from evenhand.server.items import ItemCreate, item_text
 from evenhand.store.datasets import ItemText
@@ -23,15 +22,6 @@ _BOM = b"\xef\xbb\xbf"
 _ITEM = msgspec.json.Decoder(ItemCreate)
 _PACK = msgspec.msgpack.Encoder()
 _UNPACK = msgspec.msgpack.Decoder(ItemText)
-
-
-class _DuplicateKey(Exception):
-    """An object names a key twice."""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> None:
-    if len({key for key, _ in pairs}) != len(pairs):
-        raise _DuplicateKey
 
 
 class Upload:
@@ -124,15 +114,14 @@ def read_line(line: bytes) -> ItemText | str:
             msgspec.json.decode(line)
             return "not_an_object"
         item = item_text(_ITEM.decode(line))
-        json.loads(line, object_pairs_hook=_unique)
+        if repeated_key(line) is not None:
+            return "duplicate_key"
     except UnicodeDecodeError:
         return "invalid_utf8"
     except (InputError, RecursionError):
         return "nested_too_deeply"
     except (msgspec.DecodeError, ValueError):
         return "invalid_json"
-    except _DuplicateKey:
-        return "duplicate_key"
     except Refusal as refused:
         return _reason(refused)
     return item

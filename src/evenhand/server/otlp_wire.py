@@ -205,6 +205,9 @@ class _JsonRequest(Struct, rename="camel"):
 def read_json(body: bytes) -> list[WireSpan]:
     """The spans of an `ExportTraceServiceRequest` in OTLP's JSON; `InputError` when the text is none."""
     request = jsontext.decode(body, type=_JsonRequest)
+    key = jsontext.repeated_key(body)
+    if key is not None:
+        raise InputError(f"the key '{key[:200]}' is given twice in one object")
     return list(_json_spans(request))
 
 

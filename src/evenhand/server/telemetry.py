@@ -43,6 +43,12 @@ def render(telemetry: Telemetry, writer: Writer, body_bytes: int) -> bytes:
         "evenhand_writes_refused_total", "counter", "Writes refused: the queue was full.", writer.refused_busy
     )
     simple(
+        "evenhand_writer_reopened_total",
+        "counter",
+        "Times that the writer opened the database again after a failure.",
+        writer.reopened,
+    )
+    simple(
         "evenhand_requests_refused_total",
         "counter",
         "Requests refused: too many under way.",

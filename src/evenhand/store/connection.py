@@ -96,6 +96,9 @@ class Dialect(Protocol):
     def open_writer(self) -> Connection:
         """The connection that changes things."""
 
+    def reopen_writer(self) -> Connection:
+        """The same after the last one failed: nothing that it left behind unsaved is taken for saved."""
+
     def open_reader(self) -> Connection:
         """A connection that cannot change anything and stops statements that take too long."""
 

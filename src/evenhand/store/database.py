@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from evenhand.core.errors import InputError, OptionError, StoreUnavailable
 from evenhand.store.connection import Connection, Dialect, Kind
-from evenhand.store.migrations import migrate
+from evenhand.store.migrations import check_up_to_date, migrate
 from evenhand.store.sqlite import SqliteDialect
 from evenhand.store.writer import BatchedWork, Work, Writer
 
@@ -19,10 +19,12 @@ T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741  one letter for an item's type
 
 READERS = 4
+SUFFIXES = (".db", ".sqlite", ".sqlite3")
+"""What a plain path must end in to be taken for a SQLite database."""
 
 
 def pick_dialect(url: str, *, time_limit: float = 5.0) -> Dialect:
-    """`sqlite:///PATH` (four slashes for an absolute path), a plain path, or `postgresql://…`."""
+    """`sqlite:///PATH` (four slashes for an absolute path), a path that ends in `.db`, or `postgresql://…`."""
     scheme = urlsplit(url).scheme
     if scheme in ("postgresql", "postgres"):
         from evenhand.store.postgresql import PostgresDialect  # psycopg is an extra
@@ -35,6 +37,12 @@ def pick_dialect(url: str, *, time_limit: float = 5.0) -> Dialect:
         return SqliteDialect(Path(unquote(rest[1:])), time_limit=time_limit)
     if scheme:
         raise OptionError(f"unknown kind of database '{scheme}'; known: sqlite, postgresql")
+    if Path(url).suffix not in SUFFIXES:
+        # A slip such as `--database scores` must not silently make an empty database of that name.
+        raise OptionError(
+            f"'{url}' names no database: use sqlite:///PATH, postgresql://…, or a path that ends in "
+            f"{', '.join(SUFFIXES)}"
+        )
     return SqliteDialect(Path(url), time_limit=time_limit)
 
 
@@ -63,9 +71,9 @@ class Database:
     def kind(self) -> Kind:
         return self.dialect.kind
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], *, repeatable: bool = False) -> T:
         """Do `work` in a transaction of its own (as far as it can see) and answer when it is on disk."""
-        return await self.writer.submit(work)
+        return await self.writer.submit(work, repeatable=repeatable)
 
     async def write_item(self, batched: BatchedWork[I, T], item: I) -> T:
         """The same, done together with like items of other requests."""
@@ -148,6 +156,30 @@ def reading(url: str, *, time_limit: float = 86_400.0) -> Iterator[Connection]:
             connection.begin()
             yield connection
         except Exception as error:
+            raise dialect.translate_error(error) from error
+        finally:
+            connection.close()
+    finally:
+        dialect.close()
+
+
+@contextmanager
+def changing(url: str) -> Iterator[Connection]:
+    """One transaction on a database that a server may be using; without a server, the schema is brought up to date."""
+    dialect = pick_dialect(url)
+    try:
+        connection = dialect.open_guest() if isinstance(dialect, SqliteDialect) else None
+        if connection is None:
+            connection = dialect.open_writer()
+            migrate(connection)
+        try:
+            check_up_to_date(connection)
+            connection.begin()
+            yield connection
+            connection.commit()
+        except Exception as error:
+            with suppress(Exception):
+                connection.rollback()
             raise dialect.translate_error(error) from error
         finally:
             connection.close()

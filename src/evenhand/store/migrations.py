@@ -62,6 +62,15 @@ def applied_numbers(connection: Connection, known: Sequence[Migration] | None = 
     return {row[0] for row in applied}
 
 
+def check_up_to_date(connection: Connection) -> None:
+    """`SchemaMismatch` unless the schema is exactly this program's: a server of another version has the database."""
+    missing = [m.name for m in known_migrations() if m.number not in applied_numbers(connection)]
+    if missing:
+        raise SchemaMismatch(
+            f"the database lacks the migration {missing[0]}; stop its server and start a newer one"
+        )
+
+
 def migrate(connection: Connection, known: Sequence[Migration] | None = None) -> list[str]:
     """Apply what is missing; the names of what was applied. Safe when several servers start together."""
     migrations = known_migrations() if known is None else known

@@ -124,6 +124,10 @@ class PostgresDialect:
         }
         return PostgresConnection(self._connect(settings), writes=True)
 
+    def reopen_writer(self) -> Connection:
+        # PostgreSQL itself stops and recovers when its disk fails.
+        return self.open_writer()
+
     def open_reader(self) -> Connection:
         milliseconds = str(max(1, int(self._time_limit * 1000)))
         settings = {

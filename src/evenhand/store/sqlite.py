@@ -5,7 +5,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ MINIMUM = (3, 35, 0)
 """RETURNING and the JSON functions are relied upon."""
 PAGE_SIZE = 4096
 BUSY_SECONDS = 5.0
+VERIFY_SECONDS = 5.0
 _ENCODE = msgspec.json.Encoder().encode
 _STEPS_BETWEEN_CLOCK_LOOKS = 20_000
 
@@ -27,9 +28,13 @@ class SqliteConnection:
 
     kind: Kind = "sqlite"
 
-    def __init__(self, raw: sqlite3.Connection, *, writes: bool, time_limit: float | None = None) -> None:
+    def __init__(
+        self, raw: sqlite3.Connection, *, turn: int | None = None, time_limit: float | None = None
+    ) -> None:
+        """`turn` is the open file that writers lock in turn; a connection without one only reads."""
         self._raw = raw
-        self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
+        self._turn = turn
+        self._begin = "BEGIN" if turn is None else "BEGIN IMMEDIATE"
         self._time_limit = time_limit
         self._deadline = float("inf")
         if time_limit is not None:
@@ -77,18 +82,27 @@ class SqliteConnection:
     def begin(self) -> None:
         if self._time_limit is not None:
             self._deadline = time.monotonic() + self._time_limit
+        if self._turn is not None:
+            _take_turn(self._turn)
         self._raw.execute(self._begin)
 
     def commit(self) -> None:
         self._raw.execute("COMMIT")
+        if self._turn is not None:
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
 
     def rollback(self) -> None:
         self._deadline = float("inf")
         if self._raw.in_transaction:
             self._raw.execute("ROLLBACK")
+        if self._turn is not None:
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
 
     def close(self) -> None:
         self._raw.close()
+        if self._turn is not None:
+            os.close(self._turn)
+            self._turn = None
 
     def backup(self, target: Path) -> None:
         """A consistent copy in a new file, while others go on reading and writing."""
@@ -97,6 +111,22 @@ class SqliteConnection:
             self._raw.backup(copy, pages=1000)
         finally:
             copy.close()
+
+
+def _take_turn(turn: int) -> None:
+    """Wait until no other process writes. SQLite has locks of its own, but releases before 3.51.3 can damage a
+    write-ahead log when one connection writes at the very moment in which another one empties it."""
+    limit = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if time.monotonic() > limit:
+                raise StoreUnavailable(
+                    "another process has been writing to the database for too long"
+                ) from None
+        time.sleep(0.001)
 
 
 def _prepared(sql: str, values: tuple[Bound, ...]) -> tuple[str, Sequence[Value]]:
@@ -110,6 +140,30 @@ def statements(sql: str) -> list[str]:
     """The statements of a migration file: comments go, semicolons at line ends separate."""
     lines = [line for line in sql.splitlines() if not line.lstrip().startswith("--")]
     return [part.strip() for part in "\n".join(lines).split(";\n") if part.strip(" \n;")]
+
+
+def _verify(raw: sqlite3.Connection) -> None:
+    """`StoreUnavailable` unless the whole log reaches the database file, and the file looks sound."""
+    busy, _, _ = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise StoreUnavailable("the database cannot be verified while it is being read")
+    finding = _quick_check(raw)
+    if finding != "ok":
+        raise StoreUnavailable(f"the database is damaged: {finding}")
+
+
+def _quick_check(raw: sqlite3.Connection) -> str:
+    """`ok`, or the first fault that is found within a few seconds."""
+    limit = time.monotonic() + VERIFY_SECONDS
+    raw.set_progress_handler(lambda: int(time.monotonic() > limit), _STEPS_BETWEEN_CLOCK_LOOKS)
+    try:
+        return str(raw.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return "ok"
+    finally:
+        raw.set_progress_handler(None, 0)
 
 
 class SqliteDialect:
@@ -128,21 +182,60 @@ class SqliteDialect:
 
     def open_writer(self) -> Connection:
         self._take_lock()
+        connection = self._writer()
         try:
-            raw = self._connect(f"file:{quote(str(self.path))}?mode=rwc")
-            raw.execute(f"PRAGMA page_size={PAGE_SIZE}")
-            for pragma, wanted in (("journal_mode=WAL", "wal"), ("synchronous=FULL", None)):
-                answer = raw.execute(f"PRAGMA {pragma}").fetchone()
-                if wanted and answer[0] != wanted:
-                    raise StoreError(f"{self.place}: PRAGMA {pragma} was refused ({answer[0]})")
-            if raw.execute("PRAGMA synchronous").fetchone()[0] != 2:
-                raise StoreError(f"{self.place}: SQLite refuses to wait for the disk")
-            raw.execute("PRAGMA cache_size=-65536")
-            raw.execute("PRAGMA wal_autocheckpoint=4000")
-            raw.execute("PRAGMA journal_size_limit=67108864")
+            # A server that stopped after a failed fsync may have left a log that is only in memory, as below. A
+            # backup that reads just now may keep this from being done; then the log stays as it is.
+            connection.one("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
+            connection.close()
             raise StoreUnavailable(f"{self.place} cannot be opened: {error}") from error
-        return SqliteConnection(raw, writes=True)
+        return connection
+
+    def open_guest(self) -> Connection | None:
+        """A connection for one short change beside the server that has the file open; None when there is none."""
+        try:
+            self._take_lock()
+        except StoreUnavailable:
+            if not self.path.exists():
+                raise
+        else:
+            return None
+        return self._writer()
+
+    def reopen_writer(self) -> Connection:
+        """What the failed connection had in the write-ahead log is not trusted: it may be in memory only. All of it is
+        written to the database file itself and synchronised there, and the log starts again from nothing."""
+        return self._writer(verified=True)
+
+    def _writer(self, *, verified: bool = False) -> SqliteConnection:
+        with ExitStack() as opened:
+            try:
+                turn = os.open(f"{self.path}.turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                opened.callback(os.close, turn)
+                raw = self._connect(f"file:{quote(str(self.path))}?mode=rwc")
+                opened.callback(raw.close)
+                self._set_up_writer(raw)
+                if verified:
+                    _take_turn(turn)
+                    _verify(raw)
+                    fcntl.flock(turn, fcntl.LOCK_UN)
+            except (OSError, sqlite3.Error) as error:
+                raise StoreUnavailable(f"{self.place} cannot be opened: {error}") from error
+            opened.pop_all()
+        return SqliteConnection(raw, turn=turn)
+
+    def _set_up_writer(self, raw: sqlite3.Connection) -> None:
+        raw.execute(f"PRAGMA page_size={PAGE_SIZE}")
+        for pragma, wanted in (("journal_mode=WAL", "wal"), ("synchronous=FULL", None)):
+            answer = raw.execute(f"PRAGMA {pragma}").fetchone()
+            if wanted and answer[0] != wanted:
+                raise StoreError(f"{self.place}: PRAGMA {pragma} was refused ({answer[0]})")
+        if raw.execute("PRAGMA synchronous").fetchone()[0] != 2:
+            raise StoreError(f"{self.place}: SQLite refuses to wait for the disk")
+        raw.execute("PRAGMA cache_size=-65536")
+        raw.execute("PRAGMA wal_autocheckpoint=4000")
+        raw.execute("PRAGMA journal_size_limit=67108864")
 
     def open_reader(self) -> Connection:
         try:
@@ -152,7 +245,7 @@ class SqliteDialect:
             raw.execute("PRAGMA mmap_size=268435456")
         except sqlite3.Error as error:
             raise StoreUnavailable(f"{self.place} cannot be opened: {error}") from error
-        return SqliteConnection(raw, writes=False, time_limit=self._time_limit)
+        return SqliteConnection(raw, time_limit=self._time_limit)
 
     def _connect(self, uri: str) -> sqlite3.Connection:
         return sqlite3.connect(

@@ -10,6 +10,8 @@ from evenhand.store.connection import Connection, Row
 from evenhand.store.projects import Scope, not_found
 
 PREFIX = "evh"
+TRUSTED_SECONDS = 2.0
+"""How long a server takes a token for good after looking it up."""
 _COLUMNS = "id, name, project_id, role, created_at, revoked_at"
 
 

@@ -29,15 +29,25 @@ BatchedWork = Callable[[Connection, Sequence[I]], Sequence[T | Exception]]
 an item that gets an error must have left no trace."""
 
 ATTEMPTS = 5
+SETTLING_PAUSES = (0.0, 0.1, 0.5)
+"""Seconds to wait before each try to find out what became of work that may be done again."""
 log = logging.getLogger("evenhand.store")
 
 
 class Job:
     """One piece of work that waits, and where its result goes."""
 
-    __slots__ = ("batched", "error", "future", "item", "loop", "result", "work")
+    __slots__ = ("batched", "error", "future", "item", "loop", "repeatable", "result", "work")
 
-    def __init__(self, work: Work[Any] | None, batched: BatchedWork[Any, Any] | None, item: Any) -> None:
+    def __init__(
+        self,
+        work: Work[Any] | None,
+        batched: BatchedWork[Any, Any] | None,
+        item: Any,
+        *,
+        repeatable: bool = False,
+    ) -> None:
+        self.repeatable = repeatable
         self.work = work
         self.batched = batched
         self.item = item
@@ -76,6 +86,7 @@ class Writer:
         self.groups = 0
         self.jobs = 0
         self.refused_busy = 0
+        self.reopened = 0
         self._thread = threading.Thread(target=self._loop, name="evenhand-writer", daemon=True)
 
     def start(self, connection: Connection) -> None:
@@ -87,9 +98,10 @@ class Writer:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    async def submit(self, work: Work[T]) -> T:
-        """The result of `work` once it is durable, or the error that it raised."""
-        return await self._enqueue_async(Job(work, None, None))  # type: ignore[no-any-return]
+    async def submit(self, work: Work[T], *, repeatable: bool = False) -> T:
+        """The result of `work` once it is durable, or the error that it raised. Work is `repeatable` when doing it
+        again after a commit whose outcome is unknown changes nothing more."""
+        return await self._enqueue_async(Job(work, None, None, repeatable=repeatable))  # type: ignore[no-any-return]
 
     async def submit_item(self, batched: BatchedWork[I, T], item: I) -> T:
         """The same for one item of work that is done for many at once."""
@@ -147,16 +159,40 @@ class Writer:
         self.jobs += len(group)
         try:
             self._attempt(group)
+        except StoreUnavailable as error:
+            # The commit may have been made or not. Whoever can ask again does; the others are told that it failed.
+            for job in group:
+                job.error = error
+            self._settle_unknown([job for job in group if job.repeatable])
         except Exception as error:
             # One piece of work may be at fault (or too big for the disk) where the others are not.
-            retried = len(group) > 1 and not isinstance(error, StoreUnavailable)
             for job in group:
-                try:
-                    if not retried:
-                        raise error
-                    self._attempt([job])
-                except Exception as alone:
-                    job.error = alone
+                job.error = error
+                if len(group) > 1:
+                    self._attempt_alone(job)
+
+    def _attempt_alone(self, job: Job) -> None:
+        try:
+            self._attempt([job])
+        except Exception as error:
+            job.error = error
+
+    def _settle_unknown(self, jobs: list[Job]) -> None:
+        """Do again what finds out by itself whether it was done already."""
+        for pause in SETTLING_PAUSES:
+            if not jobs:
+                return
+            time.sleep(pause)
+            try:
+                self._attempt(jobs)
+                return
+            except StoreUnavailable as error:
+                for job in jobs:
+                    job.error = error
+            except Exception:
+                for job in jobs:
+                    self._attempt_alone(job)
+                return
 
     def _attempt(self, group: list[Job]) -> None:
         for attempt in range(ATTEMPTS):
@@ -176,7 +212,9 @@ class Writer:
     def _transact(self, group: list[Job]) -> None:
         connection = self._connection
         if connection is None:
-            connection = self._connection = self._dialect.open_writer()
+            connection = self._connection = self._dialect.reopen_writer()
+            self.reopened += 1
+            log.warning("the writer opened the database again")
         connection.begin()
         alone = len(group) == 1
         done: set[int] = set()

@@ -17,7 +17,7 @@ def suite(**fields: Any) -> dict[str, Any]:
     return {
         "name": "small",
         "repeats": 1,
-        "tasks": [{"id": "t", "prompt": "do it", "acceptance_command": "true", "timeout_seconds": 20}],
+        "tasks": [{"id": "t", "prompt": "do it", "acceptance_command": "true", "timeout_seconds": 200}],
         "arms": [
             {"name": "with_x", "agent_command": QUICK},
             {"name": "without_x", "agent_command": QUICK},
@@ -29,7 +29,7 @@ def suite(**fields: Any) -> dict[str, Any]:
 
 def one_arm(agent: Any, **task: Any) -> dict[str, Any]:
     """A suite of one task and one arm."""
-    made = {"id": "t", "prompt": "do it", "timeout_seconds": 20, **task}
+    made = {"id": "t", "prompt": "do it", "timeout_seconds": 200, **task}
     return suite(tasks=[made], arms=[{"name": "a", "agent_command": agent}])
 
 

@@ -61,13 +61,13 @@ def running_engine() -> Iterator[str]:
                 stdin=tarball,
                 stdout=subprocess.DEVNULL,
                 check=True,
-                timeout=120,
+                timeout=600,
             )
         yield str(socket)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(30)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -77,7 +77,7 @@ def running_engine() -> Iterator[str]:
 
 
 def _wait(socket: Path, process: "subprocess.Popen[bytes]", folder: Path) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while time.monotonic() < until and process.poll() is None:
         with contextlib.suppress(EngineError):
             Engine(str(socket)).call("GET", "/info")

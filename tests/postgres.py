@@ -5,6 +5,7 @@ as user `postgres`, because PostgreSQL refuses root.
 """
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -29,10 +30,20 @@ def binaries() -> Path | None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port for a server that binds it later, and again after a crash.
+
+    Not one that the system hands out: in between it could go to a connection of any other process. The workers of
+    one test session take from ranges of their own.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
+    while True:
+        port = 20_000 + 3_000 * worker + secrets.randbelow(3_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class PostgresServer:
@@ -120,7 +131,7 @@ class PostgresServer:
             options += ["-c fsync=off", "-c full_page_writes=off"]
         log = str(self._folder / "log")
         data = str(self._folder / "data")
-        self._run("pg_ctl", "-D", data, "-l", log, "-w", "-t", "60", "-o", " ".join(options), *more, action)
+        self._run("pg_ctl", "-D", data, "-l", log, "-w", "-t", "240", "-o", " ".join(options), *more, action)
 
     def _run(self, program: str, *arguments: str) -> None:
         user = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.getuid() == 0 else {}
@@ -130,7 +141,7 @@ class PostgresServer:
             stdout=subprocess.DEVNULL,  # a server started by pg_ctl would keep a pipe open
             stderr=subprocess.DEVNULL,
             cwd=self._folder,
-            timeout=120,
+            timeout=280,
             **user,  # type: ignore[call-overload]  # the keywords depend on who we are
         )
         assert done.returncode == 0, f"{program} {arguments} ended with {done.returncode}"

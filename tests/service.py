@@ -56,7 +56,7 @@ class ServiceUnderTest:
         sent = dict(headers or {})
         if token is not None:
             sent.setdefault("Authorization", f"Bearer {token}")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.request(method, path, body=body, headers=sent)
             response = connection.getresponse()
@@ -116,6 +116,6 @@ def running_service(
         yield service
     finally:
         server.should_exit = True
-        thread.join(timeout=30)
+        thread.join(timeout=120)
         listener.close()
         database.close()

@@ -42,7 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example, run in one go."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     process = start(EXAMPLE, "-o", folder, "--repeats", 2, "--parallel", 2)
-    out, err = process.communicate(timeout=200)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     assert out.startswith("Decision: ")
     return folder
@@ -63,22 +63,31 @@ def test_the_example_end_to_end(whole: Path) -> None:
     assert (whole / "analysis.html").read_text().startswith("<!doctype html>")
 
 
+def killed_in_the_middle(tmp_path: Path) -> tuple[Path, tuple[object, ...]]:
+    """The folder and the arguments of a killed run; one that was over before the signal came is followed by another."""
+    for number in range(20):
+        folder = tmp_path / f"run-{number}"
+        args = (EXAMPLE, "-o", folder, "--repeats", 2, "--parallel", 2)
+        process = start(*args)
+        wait_for(lambda folder=folder: len(finished(folder)) >= 3, 200)  # type: ignore[misc]  # bound early on purpose
+        run_id = json.loads((folder / "run.json").read_text())["run_id"]
+        process.kill()
+        process.communicate(timeout=200)
+        wait_for(lambda run_id=run_id: not with_variable(MARK, run_id))  # type: ignore[misc]  # as above
+        if len(finished(folder)) < 12:
+            break
+    return folder, args
+
+
 @pytest.mark.xdist_group("ab_example")
 def test_killed_in_the_middle_and_resumed(whole: Path, tmp_path: Path) -> None:
     """SIGKILL: nothing lingers, nothing finished is repeated, and the records are those of a run in one go."""
-    folder = tmp_path / "run"
-    args = (EXAMPLE, "-o", folder, "--repeats", 2, "--parallel", 2)
-    process = start(*args)
-    wait_for(lambda: len(finished(folder)) >= 3, 100)
-    run_id = json.loads((folder / "run.json").read_text())["run_id"]
-    process.kill()
-    process.communicate(timeout=20)
-    wait_for(lambda: not with_variable(MARK, run_id), 10)
+    folder, args = killed_in_the_middle(tmp_path)
     kept = finished(folder)
     assert 3 <= len(kept) < 12
     assert not (folder / "collected.jsonl").exists()
     process = start(*args)
-    _, err = process.communicate(timeout=200)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     assert f"12 trials finished, {12 - len(kept)} of them now" in err
     assert finished(folder)[: len(kept)] == kept
@@ -100,14 +109,14 @@ def test_signals_keep_what_is_finished(tmp_path: Path, number: signal.Signals, s
     process = start(path, "-o", folder, "--parallel", 2)
     wait_for(lambda: pid_file.exists() and pid_file.read_text() != "" and len(finished(folder)) == 1)
     process.send_signal(number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=200)
     assert process.returncode == status
     assert "Interrupted: 1 of 2 trials are finished and kept" in err
     assert f"resume with: evenhand ab run {path} -o {folder} --parallel 2" in err
     assert not alive(int(pid_file.read_text()))
     (tmp_path / "go").touch()
     process = start(path, "-o", folder)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=200)
     assert "2 trials finished, 1 of them now" in err
     assert len(finished(folder)) == 2
 
@@ -119,11 +128,11 @@ def test_two_processes_on_one_folder(tmp_path: Path) -> None:
     first = start(path, "-o", tmp_path / "run", "--parallel", 2)
     wait_for((tmp_path / "run" / "trials").exists)
     second = start(path, "-o", tmp_path / "run")
-    _, err = second.communicate(timeout=30)
+    _, err = second.communicate(timeout=200)
     assert second.returncode == 75
     assert "another process is running the suite" in err
     (tmp_path / "go").touch()
-    out, err = first.communicate(timeout=60)
+    out, err = first.communicate(timeout=200)
     assert first.returncode == 0, err
     assert out.startswith("Decision: ")
 
@@ -168,10 +177,12 @@ def test_the_first_arm_is_the_treatment(
     text: str,
 ) -> None:
     usage = {"a": 10, "b": 20}
+    # The decision goes by duration too: a busy machine may add more than a moment to the quicker one.
+    seconds = {"a": 0, "b": 3}
     made = [
         {
             "name": name,
-            "agent_command": f'sleep 0.{usage[name]}; echo \'{{"input_tokens": {usage[name]}, "output_tokens": 0}}\' > {{usage_file}}',
+            "agent_command": f'sleep {seconds[name]}; echo \'{{"input_tokens": {usage[name]}, "output_tokens": 0}}\' > {{usage_file}}',
         }
         for name in usage
     ]

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +117,11 @@ def test_a_time_limit_ends_everything_the_agent_started(tmp_path: Path) -> None:
         f"trap '' TERM; echo $$ >> {pids}; setsid sh -c \"echo \\$\\$ >> {pids}; sleep 300\" & "
         f"(setsid sh -c \"trap '' TERM; echo \\$\\$ >> {pids}; sleep 300; sleep 300\" &) ; sleep 300; sleep 300"
     )
-    begun = time.monotonic()
-    record = only_record(tmp_path, one_arm(agent, timeout_seconds=1, acceptance_command="true"))
-    assert time.monotonic() - begun < 30
+    # Long enough to start three processes on a busy machine, far from the 300 seconds that they mean to stay.
+    record = only_record(tmp_path, one_arm(agent, timeout_seconds=5, acceptance_command="true"))
     assert (record["agent_exit_code"], record["agent_timed_out"], record["success"]) == (124, True, False)
     assert "acceptance_exit_code" not in record
-    assert 1 <= record["duration_seconds"] < 20
+    assert 5 <= record["duration_seconds"] < 300
     started = [int(line) for line in pids.read_text().split()]
     assert len(started) == 3
     assert not any(alive(pid) for pid in started)
@@ -142,7 +140,7 @@ def test_leftovers_of_a_dead_run_are_found_by_their_mark() -> None:
     other = subprocess.Popen(["sleep", "300"], env={**os.environ, MARK: "another"}, start_new_session=True)
     try:
         assert kill_leftovers("this run") == 1
-        assert marked.wait(10) == -9
+        assert marked.wait(60) == -9
         assert alive(other.pid)
     finally:
         other.kill()
@@ -158,7 +156,7 @@ def test_a_killed_supervisor_takes_its_command_along(tmp_path: Path) -> None:
     record = only_record(tmp_path, one_arm(agent))
     assert record["infra_failure"] is True
     assert "supervisor died" in record["failure_reason"]
-    wait_for(lambda: not alive(int(pid_file.read_text())), 10)
+    wait_for(lambda: not alive(int(pid_file.read_text())))
 
 
 def test_copied_workspaces_are_fresh_and_leave_the_source_alone(tmp_path: Path) -> None:

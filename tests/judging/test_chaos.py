@@ -57,14 +57,14 @@ def mock_judge(tmp_path: Path, *options: str) -> Iterator[str]:
 
 
 async def judged(
-    tmp_path: Path, n: int, *options: str
+    tmp_path: Path, n: int, patience: float, *options: str
 ) -> tuple[dict[int, JudgeRecord], list[int], float, Usage]:
     with mock_judge(tmp_path, "--latency", str(LATENCY), *options) as url:
         model = connect(
             EndpointConfig(
                 base_url=url,
                 model="m",
-                timeout=0.5,
+                timeout=patience,
                 concurrency=CONCURRENCY,
                 retry=RetryPolicy(first_delay=0.05, max_delay=0.4),
             )
@@ -85,12 +85,12 @@ async def judged(
     return records, heard, seconds, model.usage
 
 
-async def check_chaos(tmp_path: Path, n: int) -> float:
-    """How many times as long the faults made the run take."""
+async def check_chaos(tmp_path: Path, n: int, patience: float) -> float:
+    """How many times as long the faults made the run take; a reply is given up after `patience` seconds."""
     faults = [part for fault in FAULTS for part in ("--fault", fault)]
-    calm, _, calm_seconds, _ = await judged(tmp_path, n)
+    calm, _, calm_seconds, _ = await judged(tmp_path, n, patience)
     records, heard, seconds, usage = await judged(
-        tmp_path, n, "--fault-rate", "0.3", "--seed", "11", "--slow-seconds", "60", *faults
+        tmp_path, n, patience, "--fault-rate", "0.3", "--seed", "11", "--slow-seconds", "600", *faults
     )
     outcomes = [record.outcome for record in records.values()]
     scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
@@ -113,9 +113,10 @@ async def check_chaos(tmp_path: Path, n: int) -> float:
 
 
 async def test_1000_samples_with_30_percent_faults(tmp_path: Path) -> None:
-    await check_chaos(tmp_path, 1000)
+    # A good reply must not be late, however busy the machine is.
+    await check_chaos(tmp_path, 1000, patience=10.0)
 
 
 @pytest.mark.slow
 async def test_5000_samples_with_30_percent_faults(tmp_path: Path) -> None:
-    assert await check_chaos(tmp_path, 5000) < 2.0
+    assert await check_chaos(tmp_path, 5000, patience=0.5) < 2.0

@@ -259,9 +259,11 @@ def test_identity_changes_with_what_can_change_a_verdict_and_with_nothing_else()
 
 
 async def test_many_samples_are_judged_in_order_with_progress() -> None:
-    def answer(call: MockCall) -> str:
+    def answer(call: MockCall) -> MockAnswer:
         right = "right" in call.prompt.split("ANSWER TO GRADE")[1]
-        return with_nonce(score(5 if right else 0), call.prompt)
+        # The first ones wait for the rest of their eight, however slowly those are sent.
+        wait = 2.0 if server.requests <= 8 else 0.001
+        return MockAnswer(text=with_nonce(score(5 if right else 0), call.prompt), latency=wait)
 
     samples = [(n, ScorerInput(response=("right" if n % 3 else "wrong") + f" {n}")) for n in range(50)]
     heard: list[tuple[int, JudgeProgress]] = []
@@ -269,7 +271,7 @@ async def test_many_samples_are_judged_in_order_with_progress() -> None:
     def hear(key: int, record: JudgeRecord, progress: JudgeProgress) -> None:
         heard.append((key, progress))
 
-    async with judge_model(answer, latency=0.005) as (model, server):
+    async with judge_model(answer) as (model, server):
         records = await judge_samples(Judge(model), samples, concurrency=8, on_record=hear)
         assert server.most_in_flight == 8
     assert list(records) == list(range(50))
@@ -290,12 +292,17 @@ async def test_a_refused_key_stops_the_rest_at_once() -> None:
 
 async def test_cancelling_keeps_what_was_heard() -> None:
     heard: list[int] = []
+    some = asyncio.Event()
+
+    def hear(key: int, *_: object) -> None:
+        heard.append(key)
+        if len(heard) >= 5:
+            some.set()
+
     async with judge_model(score(3), latency=0.01) as (model, _):
         samples = [(n, ScorerInput(response=f"answer {n}")) for n in range(1000)]
-        task = asyncio.create_task(
-            judge_samples(Judge(model), samples, concurrency=4, on_record=lambda key, *_: heard.append(key))
-        )
-        await asyncio.sleep(0.2)
+        task = asyncio.create_task(judge_samples(Judge(model), samples, concurrency=4, on_record=hear))
+        await asyncio.wait_for(some.wait(), 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -1,6 +1,7 @@
 """A chat endpoint over real HTTP: replies, retries, refusals and limits."""
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ QUICK = RetryPolicy(first_delay=0.001, max_delay=0.01)
 
 @asynccontextmanager
 async def asking(server: MockModelServer, **options: Any) -> AsyncIterator[Endpoint]:
-    options = {"retry": QUICK, "timeout": 5.0, **options}
+    options = {"retry": QUICK, "timeout": 60.0, **options}
     model = connect(EndpointConfig(base_url=server.url, model="m", **options))
     try:
         yield model
@@ -41,7 +42,7 @@ async def test_a_reply_carries_text_tokens_time_and_model() -> None:
         reply = await model.complete(ask("the capital of France", max_tokens=5, temperature=0.0, seed=3))
     assert (reply.text, reply.finish_reason, reply.model) == ("Paris it is", "stop", "m")
     assert (reply.input_tokens, reply.output_tokens) == (4, 3)
-    assert 0.02 <= reply.latency_seconds < 5
+    assert reply.latency_seconds >= 0.02
     assert (reply.attempts, reply.cached) == (1, False)
     sent = server.calls[0].body
     assert sent == {
@@ -79,14 +80,26 @@ class OneFault(FaultPlan, frozen=True, kw_only=True):
         return self.kinds[0] if seen == 0 else None
 
 
+LATE = ("slow", "drip")
+"""Faults that show only by the time that they take."""
+
+
+def patience(kind: FaultKind) -> dict[str, Any]:
+    """Little where the fault is to be late, much where nothing but the fault may decide."""
+    retry = RetryPolicy(tries=20, first_delay=0.001, max_delay=0.01)
+    return {"timeout": 0.5 if kind in LATE else 60.0, "retry": retry}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_fault_is_survived_by_trying_again(kind: FaultKind) -> None:
     plan = OneFault(kinds=(kind,), slow_seconds=30.0, retry_after="0")
-    async with MockModelServer("fine", faults=plan) as server, asking(server, timeout=0.5) as model:
+    async with MockModelServer("fine", faults=plan) as server, asking(server, **patience(kind)) as model:
         reply = await model.complete(ask("x"))
-        assert (reply.text, reply.attempts) == ("fine", 2)
-        assert sum(model.usage.retries.values()) == 1
-        assert model.usage.requests == 2
+        assert reply.text == "fine"
+        # A machine that stands still for half a second makes a good reply late as well: once more then.
+        assert reply.attempts == 2 or (kind in LATE and reply.attempts > 2)
+        assert sum(model.usage.retries.values()) == reply.attempts - 1
+        assert model.usage.requests == reply.attempts
     assert server.injected == {kind: 1}
 
 
@@ -111,13 +124,15 @@ EXPECTED_KINDS = {
 async def test_a_fault_that_stays_ends_in_its_kind_after_the_allowed_tries(kind: FaultKind) -> None:
     plan = FaultPlan(rate=1.0, kinds=(kind,), slow_seconds=30.0)
     policy = RetryPolicy(tries=3, first_delay=0.001, max_delay=0.01)
-    async with MockModelServer(faults=plan) as server, asking(server, timeout=0.3, retry=policy) as model:
+    options = {**patience(kind), "retry": policy}
+    async with MockModelServer(faults=plan) as server, asking(server, **options) as model:
         with pytest.raises(ModelError, match="after 3 attempts") as caught:
             await model.complete(ask("x"))
         assert caught.value.kind == EXPECTED_KINDS[kind]
         assert not isinstance(caught.value, ModelRejected)
         assert model.usage.gave_up == {EXPECTED_KINDS[kind]: 1}
-    assert server.requests == 3
+    # A try that ran out of time may have done so before the endpoint saw it.
+    assert server.requests == 3 or (kind in LATE and server.requests < 3)
 
 
 @pytest.mark.parametrize(
@@ -144,14 +159,16 @@ async def test_a_permanent_refusal_is_not_tried_again(status: int, message: str,
 
 
 async def test_nobody_listening_is_a_connection_error() -> None:
-    async with MockModelServer() as server:
-        url = server.url
     policy = RetryPolicy(tries=2, first_delay=0.001)
-    model = connect(EndpointConfig(base_url=url, model="m", retry=policy))
-    with pytest.raises(ModelError) as caught:
-        await model.complete(ask("x"))
-    assert caught.value.kind == "connection"
-    await model.aclose()
+    with socket.socket() as silent:
+        # Bound, so that nobody else gets the port; not listening.
+        silent.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        model = connect(EndpointConfig(base_url=url, model="m", retry=policy))
+        with pytest.raises(ModelError) as caught:
+            await model.complete(ask("x"))
+        assert caught.value.kind == "connection"
+        await model.aclose()
 
 
 async def test_redirects_are_not_followed_and_the_key_stays_home() -> None:
@@ -209,13 +226,13 @@ async def test_retry_after_is_waited_for_and_the_slot_is_free_meanwhile() -> Non
             start = time.perf_counter()
             return await model.complete(ask(text)), time.perf_counter() - start
 
-        start = time.perf_counter()
         replies = await asyncio.gather(*(timed(str(n)) for n in range(20)))
-        whole = time.perf_counter() - start
-    # Twenty calls in turn through one slot would take 20 seconds if the slot were held while waiting.
     assert all(seconds >= 1.0 for _, seconds in replies)
-    assert whole < 5
     assert server.most_in_flight == 1
+    # If the slot were held while waiting, each call would be followed by its own second try.
+    prompts = [call.prompt for call in server.calls]
+    assert sorted(prompts) == sorted(2 * [str(n) for n in range(20)])
+    assert prompts[0] != prompts[1]
 
 
 async def test_an_endpoint_without_structured_output_is_asked_without_and_remembered() -> None:

@@ -21,7 +21,7 @@ def check_database(url: str) -> None:
         [sys.executable, "-m", "evenhand", "db", "check", "--database", url],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

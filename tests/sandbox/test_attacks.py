@@ -18,9 +18,10 @@ import pytest
 from evenhand.sandbox.pool import Pool
 from evenhand.sandbox.port import MEBIBYTE, Execution, Limits, Program
 
+# Little of everything but time: how quick the machine is must not decide.
 TIGHT = Limits(
-    wall_seconds=6.0,
-    cpu_seconds=4,
+    wall_seconds=100.0,
+    cpu_seconds=60,
     memory_bytes=96 * MEBIBYTE,
     processes=6,
     output_bytes=100_000,
@@ -28,7 +29,7 @@ TIGHT = Limits(
 )
 
 
-def outside(source: str, *, timeout: float = 30, **options: object) -> "subprocess.CompletedProcess[bytes]":
+def outside(source: str, *, timeout: float = 120, **options: object) -> "subprocess.CompletedProcess[bytes]":
     """The control: the same program as an ordinary process of this machine."""
     return subprocess.run(  # type: ignore[call-overload,no-any-return]
         [sys.executable, "-I", "-c", source], capture_output=True, timeout=timeout, **options
@@ -48,7 +49,7 @@ for _ in range(12):
     except OSError:
         break
     if pid == 0:
-        time.sleep(10)
+        time.sleep(120)
         os._exit(0)
     children.append(pid)
 print("children", len(children), flush=True)
@@ -64,15 +65,27 @@ def test_forks_are_limited(any_limits: Pool) -> None:
     assert 0 < number(found.stdout) <= TIGHT.processes
 
 
+# Each process says that it is there; none leaves before the first has counted them all.
 TREE = """
-import os, sys, time
+import os
+counted, here = os.pipe()
+held, hold = os.pipe()
+first = os.getpid()
 for _ in range(4):
     try:
-        os.fork()
+        child = os.fork() == 0
     except OSError:
-        pass
-time.sleep(0.5)
-print("x", end="", flush=True)
+        continue
+    if child and hold is not None:
+        os.close(hold)
+        hold = None
+os.write(here, b"x")
+os.close(here)
+if os.getpid() == first:
+    with open(counted, "rb") as everyone:
+        print("x" * len(everyone.read()), end="", flush=True)
+else:
+    os.read(held, 1)
 """
 
 
@@ -88,7 +101,7 @@ stop = threading.Event()
 started = 0
 for _ in range(12):
     try:
-        threading.Thread(target=stop.wait, args=(10,), daemon=True).start()
+        threading.Thread(target=stop.wait, args=(120,), daemon=True).start()
         started += 1
     except RuntimeError:
         break
@@ -152,7 +165,7 @@ print("written", written >> 20)
 
 def test_files_are_limited(any_limits: Pool, tmp_path: Path) -> None:
     control = subprocess.run(
-        [sys.executable, "-I", "-c", FILL, str(tmp_path)], capture_output=True, timeout=30
+        [sys.executable, "-I", "-c", FILL, str(tmp_path)], capture_output=True, timeout=120
     )
     assert control.stdout == b"written 16\n"
     found = any_limits.execute(Program(source=FILL, limits=TIGHT))
@@ -164,23 +177,22 @@ def test_endless_work_ends_at_the_processor_limit(any_limits: Pool) -> None:
     source = "while True: pass"
     with pytest.raises(subprocess.TimeoutExpired):
         outside(source, timeout=1.5)
-    found = any_limits.execute(Program(source=source, limits=Limits(wall_seconds=30, cpu_seconds=1)))
+    found = any_limits.execute(Program(source=source, limits=Limits(wall_seconds=120, cpu_seconds=1)))
     assert found.ending == "cpu_limit"
     # A program that ignores the first signal gets another.
     stubborn = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
-    found = any_limits.execute(Program(source=stubborn, limits=Limits(wall_seconds=8, cpu_seconds=1)))
-    assert found.ending in ("signaled", "timeout", "cpu_limit")
+    found = any_limits.execute(Program(source=stubborn, limits=Limits(wall_seconds=120, cpu_seconds=1)))
+    assert found.ending in ("signaled", "cpu_limit")
     assert found.usage.cpu_seconds < 4
 
 
 def test_sleeping_past_the_limit_ends_in_time(any_limits: Pool) -> None:
-    source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(20)"
+    source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
     with pytest.raises(subprocess.TimeoutExpired):
         outside(source, timeout=1.5)
-    started = time.monotonic()
     found = any_limits.execute(Program(source=source, limits=Limits(wall_seconds=1.0)))
     assert found.ending == "timeout"
-    assert time.monotonic() - started < 10
+    assert 1 <= found.usage.wall_seconds < 300, "it was ended long before it would have"
 
 
 def test_endless_output_is_cut_and_the_cut_is_visible(any_limits: Pool) -> None:
@@ -194,8 +206,10 @@ def test_endless_output_is_cut_and_the_cut_is_visible(any_limits: Pool) -> None:
     assert len(found.stdout) + len(found.stderr) <= TIGHT.output_bytes
 
 
+# The pipe is closed by exec: its end says that the child has become another program.
 STAY = """
 import os, signal
+became, end = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
@@ -206,9 +220,9 @@ if os.fork() == 0:
             os.dup2(null, fd)
         os.execv("/bin/sleep", ["sleep", "MARK"])
     os._exit(0)
+os.close(end)
 os.wait()
-import time
-time.sleep(0.3)
+os.read(became, 1)
 """
 
 
@@ -234,7 +248,7 @@ def test_children_that_left_the_session_are_gone(any_limits: Pool) -> None:
     mark = f"60.{secrets.randbelow(10**9):09d}"
     found = any_limits.execute(Program(source=STAY.replace("MARK", mark)))
     assert (found.ending, found.exit_code) == ("exited", 0)
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while running(mark) and time.monotonic() < until:
         time.sleep(0.05)
     assert running(mark) == []
@@ -317,7 +331,7 @@ def test_no_network_not_even_the_loopback(any_limits: Pool, tmp_path: Path) -> N
         source = (
             "import socket\n"
             f"for family, address in [(2, ('127.0.0.1', {server.getsockname()[1]})), (1, {abstract!r}), (1, {path!r})]:\n"
-            "    with socket.socket(family) as s:\n        s.settimeout(2)\n        try:\n            s.connect(address)\n"
+            "    with socket.socket(family) as s:\n        s.settimeout(60)\n        try:\n            s.connect(address)\n"
             "            print('connected')\n        except OSError:\n            print('refused')\n"
         )
         assert outside(source).stdout.split() == [b"connected"] * 3
@@ -343,7 +357,7 @@ pid = int(sys.argv[1]) if len(sys.argv) > 1 else 0
 if not pid:
     pid = os.fork()
     if pid == 0:
-        time.sleep(5)
+        time.sleep(120)
         os._exit(0)
 print("own child", libc.ptrace(16, pid, 0, 0))
 if os.getppid() == 1:
@@ -422,8 +436,10 @@ def test_the_next_program_finds_no_leftovers(any_limits: Pool) -> None:
     leave = (
         f"import os, socket, time\nfor folder in ('/tmp', '/tmp/work', '/dev/shm', '/var/tmp', '/run'):\n"
         f"    try: open(folder + '/{name}', 'w').close()\n    except OSError: pass\n"
-        f"if os.fork() == 0:\n    s = socket.socket(1)\n    s.bind('\\0{name}')\n    s.listen()\n    time.sleep(20)\n"
-        "time.sleep(0.2)"
+        "there, here = os.pipe()\n"
+        f"if os.fork() == 0:\n    s = socket.socket(1)\n    s.bind('\\0{name}')\n    s.listen()\n"
+        "    os.write(here, b'x')\n    time.sleep(120)\n"
+        "os.read(there, 1)"
     )
     look = (
         "import os, socket\n"

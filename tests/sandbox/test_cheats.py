@@ -221,7 +221,7 @@ CHEATS = [
         "import os, time\n"
         "for _ in range(100):\n"
         "    try:\n"
-        "        if os.fork() == 0: time.sleep(10); os._exit(0)\n"
+        "        if os.fork() == 0: time.sleep(60); os._exit(0)\n"
         "    except OSError: break\n"
         "def add(a, b):\n    return 0",
         fools_exit_status=False,
@@ -251,7 +251,7 @@ def test_a_cheat_is_graded_incorrect(sandbox: Pool, cheat: Cheat) -> None:
         test=cheat.test,
         trusted="def poly(c, x):\n    return sum(k * x**i for i, k in enumerate(c))\nclass Box:\n    pass",
         entry_point="add",
-        limits=Limits(wall_seconds=20.0),
+        limits=Limits(wall_seconds=100.0, cpu_seconds=60),
     )
     execution = sandbox.execute(program)
     assert execution.verdict is not None
@@ -268,6 +268,6 @@ def test_control_the_cheat_fools_a_harness_that_trusts_the_exit_status(cheat: Ch
         source = cheat.source
     code = f"{source}\n{cheat.test}"
     done = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, timeout=40, stdin=subprocess.DEVNULL
+        [sys.executable, "-I", "-c", code], capture_output=True, timeout=120, stdin=subprocess.DEVNULL
     )
     assert done.returncode == 0, done.stderr

@@ -19,7 +19,7 @@ async def grade(
         test=test,
         trusted=trusted,
         entry_point=entry_point,
-        limits=Limits(wall_seconds=20.0, cpu_seconds=20),
+        limits=Limits(wall_seconds=100.0, cpu_seconds=60),
     )
     verdict = (await pool.run(program)).verdict
     assert verdict is not None
@@ -188,7 +188,7 @@ async def test_every_ending_has_its_reason(
     bubblewrap: Pool, source: str, test: str, reason: str, says: str
 ) -> None:
     limits = Limits(
-        wall_seconds=2.0 if reason == "timeout" else 20.0, cpu_seconds=15, memory_bytes=128 * MEBIBYTE
+        wall_seconds=2.0 if reason == "timeout" else 100.0, cpu_seconds=60, memory_bytes=128 * MEBIBYTE
     )
     program = Program(source=source, test=test, limits=limits)
     verdict = (await bubblewrap.run(program)).verdict

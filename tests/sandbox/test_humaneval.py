@@ -20,7 +20,8 @@ async def grades(pool: Pool, shared_data: Path, bodies: tuple[str, ...]) -> dict
         bodies[n % len(bodies)] if bodies else row["canonical_solution"] for n, row in enumerate(rows)
     ]
     samples = [humaneval.sample(row, body, pool) for row, body in zip(rows, completions, strict=True)]
-    results = await asyncio.gather(*(code_sandbox_async(sample) for sample in samples))
+    # More time than the default: how quick the machine is must not decide.
+    results = await asyncio.gather(*(code_sandbox_async(sample, timeout=100.0) for sample in samples))
     return {row["task_id"]: result["correct"] for row, result in zip(rows, results, strict=True)}
 
 

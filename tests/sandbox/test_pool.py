@@ -1,13 +1,14 @@
 """The warm pool: one program per sandbox, bounded, nothing left behind, whatever happens to the process."""
 
 import asyncio
+import contextlib
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.ab_suites import alive, wait_for
 
 from evenhand.core.errors import SandboxUnavailable
 from evenhand.sandbox.bubblewrap import Bubblewrap
@@ -52,8 +53,14 @@ def processes_below(parent: int) -> list[int]:
     return found
 
 
-def alive(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if Path("/proc", str(pid)).exists()]
+def named(pids: list[int], name: str) -> list[int]:
+    """Those of the processes that gave themselves this name."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if Path("/proc", str(pid), "comm").read_text().strip() == name:
+                found.append(pid)
+    return found
 
 
 CLOSER = """
@@ -74,24 +81,29 @@ print(processes_below(os.getpid()), [f for g in groups for f in g.glob(f"evenhan
 
 def test_closing_leaves_no_process_and_no_control_group(bubblewrap: Pool) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CLOSER], capture_output=True, text=True, cwd=ROOT, timeout=60
+        [sys.executable, "-c", CLOSER], capture_output=True, text=True, cwd=ROOT, timeout=200
     )
     assert done.stdout == "[] []\n", done
 
 
 OWNER = """
-import asyncio, os, sys, time
+import threading, time
 from evenhand.sandbox.bubblewrap import Bubblewrap
 from evenhand.sandbox.pool import Pool
 from evenhand.sandbox.port import Program, Limits
 pool = Pool(Bubblewrap())
 pool.prepare()
-import threading
-threading.Thread(target=pool.execute, args=(Program(source="import time; time.sleep(30)", limits=Limits(wall_seconds=40)),), daemon=True).start()
-time.sleep(1)
+program = "import time; open('/proc/self/comm', 'w').write('endless'); time.sleep(600)"
+threading.Thread(target=pool.execute, args=(Program(source=program, limits=Limits(wall_seconds=600)),), daemon=True).start()
 print("ready", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
+
+
+def groups_of(hierarchy: Hierarchy, owner: int) -> list[Path]:
+    """The control groups of a process that are there after a sweep."""
+    sweep(hierarchy)
+    return [folder for parent in hierarchy.parents.values() for folder in parent.glob(f"evenhand-{owner}-*")]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -100,19 +112,17 @@ def test_nothing_is_left_when_the_process_is_killed(bubblewrap: Pool, number: si
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+        # The program is running, and so are the sandboxes that wait for one.
+        wait_for(lambda: named(processes_below(process.pid), "endless") != [])
         below = processes_below(process.pid)
         assert len(below) >= 4
     finally:
         process.send_signal(number)
         process.communicate()
-    until = time.monotonic() + 10
-    while alive(below) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert alive(below) == []
+    wait_for(lambda: not any(alive(pid) for pid in below))
     hierarchy = find_hierarchy()
     if hierarchy is not None:
-        sweep(hierarchy)
-        assert [f for p in hierarchy.parents.values() for f in p.glob(f"evenhand-{process.pid}-*")] == []
+        wait_for(lambda: groups_of(hierarchy, process.pid) == [])
 
 
 class Broken:

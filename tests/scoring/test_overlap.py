@@ -1,12 +1,11 @@
 """Overlap scorers against the reference packages of their fields and against the definitions."""
 
-import time
-
 import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score import rouge_scorer
+from tests.growth import cost
 
 from evenhand.core.errors import OptionError, ScoringError
 from evenhand.scoring.overlap import bleu, common_subsequence, edit_distance, levenshtein, rouge_l, token_f1
@@ -110,7 +109,6 @@ def test_limits_are_stated() -> None:
 
 
 def test_the_largest_texts_stay_within_seconds_and_memory() -> None:
-    start = time.perf_counter()
     different = "".join(map(chr, range(0x100, 0x100 + 20_000)))
-    assert edit_distance(different, different[::-1]) > 0
-    assert time.perf_counter() - start < 20
+    # A step for each of the 400 million pairs would take minutes.
+    assert cost(lambda: edit_distance(different, different[::-1])) < 20

@@ -288,7 +288,7 @@ except OptionError as error:
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert done.stdout == "entry point 'odd' of 'evenhand.scorers' is not a scorer\n", done.stderr

@@ -17,7 +17,7 @@ from evenhand.core.errors import SandboxUnavailable
 from evenhand.sandbox import seccomp
 from evenhand.sandbox.cgroups import Group, Hierarchy, find_hierarchy, sweep
 from evenhand.sandbox.port import MEBIBYTE, SUPERVISOR_TASKS, Limits
-from evenhand.sandbox.worker import boot_text, guest_sources
+from evenhand.sandbox.worker import START_SECONDS, boot_text, guest_sources
 
 NOBODY = 65534
 """The uid and gid that programs run as when this process is root: the limit on processes does not bind root."""
@@ -96,7 +96,7 @@ class Bubblewrap:
         """Let the interpreter compile the inside once, in a sandbox; later starts take its result."""
         worker = BubblewrapWorker(self, Limits(), guest=guest_sources(b"C"))
         compiled = bytearray()
-        until = time.monotonic() + 30
+        until = time.monotonic() + START_SECONDS
         try:
             while data := worker.receive(until):
                 compiled += data
@@ -193,7 +193,7 @@ class BubblewrapWorker:
         """The process that becomes the supervisor, under the number that the host knows."""
         data = b""
         try:
-            until = time.monotonic() + _LATER
+            until = time.monotonic() + START_SECONDS
             while not data.rstrip().endswith(b"}"):
                 left = until - time.monotonic()
                 if left <= 0 or not select.select([self._info], [], [], left)[0]:

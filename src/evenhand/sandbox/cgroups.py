@@ -156,7 +156,7 @@ class Group:
     def remove(self) -> None:
         """Kill what is left in the group and remove it."""
         for folder in dict.fromkeys(self.folders.values()):
-            for wait in (0.0, 0.001, 0.004, 0.016, 0.064, 0.25, 0.5, 1.0):
+            for wait in (0.0, 0.001, 0.004, 0.016, 0.064, 0.25, 0.5, 1.0, 2.0, 4.0):
                 time.sleep(wait)
                 try:
                     folder.rmdir()

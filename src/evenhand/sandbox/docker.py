@@ -12,7 +12,7 @@ from evenhand.core.errors import SandboxUnavailable
 from evenhand.sandbox import seccomp
 from evenhand.sandbox.engine import Engine, EngineError
 from evenhand.sandbox.port import MEBIBYTE, SUPERVISOR_TASKS, Limits
-from evenhand.sandbox.worker import boot_text, guest_sources
+from evenhand.sandbox.worker import START_SECONDS, boot_text, guest_sources
 
 DEFAULT_SOCKET = "/var/run/docker.sock"
 DEFAULT_IMAGE = "python:3.12-slim"
@@ -123,7 +123,7 @@ class Docker:
         """Let the image's interpreter compile the inside once; later starts take its result."""
         worker = DockerWorker(self, Limits(), guest_sources(b"C", filter_program=self.filter))
         compiled = bytearray()
-        until = time.monotonic() + 30
+        until = time.monotonic() + START_SECONDS
         try:
             while data := worker.receive(until):
                 compiled += data

@@ -144,7 +144,7 @@ for _ in range(60):
     except OSError:
         break
     if pid == 0:
-        time.sleep(20)
+        time.sleep(120)
         os._exit(0)
     children.append(pid)
 print(len(children), flush=True)
@@ -157,7 +157,7 @@ import threading
 stop = threading.Event()
 threads = []
 for _ in range(60):
-    thread = threading.Thread(target=stop.wait, args=(20,), daemon=True)
+    thread = threading.Thread(target=stop.wait, args=(120,), daemon=True)
     try:
         thread.start()
     except RuntimeError:

@@ -14,8 +14,8 @@ from evenhand.sandbox.port import Ending, Execution, Limits, Program, Reason, Us
 
 GRACE_SECONDS = 3.0
 """How long the inside may take to report past the program's own limit before the host ends it."""
-START_SECONDS = 30.0
-"""How long a sandbox may take to start."""
+START_SECONDS = 60.0
+"""How long a sandbox may take to start: seconds on a machine that is busy with other things."""
 _HEADER = struct.Struct(">cI")
 _LARGEST_FRAME = 1 << 24
 _GUEST_MODULES = ("wire", "values", "program", "remote", "examiner", "supervisor")

@@ -158,7 +158,9 @@ class JobRunner:
             log.exception("a job failed", extra={"fields": {"job_id": claim.job_id}})
             await self._end_broken(claim)
         finally:
-            self._held.pop(claim.job_id, None)
+            # A lease that ran out may have been claimed anew here: that claim is held on.
+            if self._held.get(claim.job_id) is claim:
+                del self._held[claim.job_id]
             async with self._changed:
                 self._changed.notify_all()
 

@@ -85,6 +85,7 @@ class Supervisor:
         self.status: tuple[int, Any] | None = None
         self.nonce = ""
         self.alive = False
+        self.started = time.monotonic()
 
     def run(self) -> None:
         os.makedirs(WORK_FOLDER, exist_ok=True)
@@ -96,7 +97,6 @@ class Supervisor:
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         gate, opener = os.pipe()
-        self.started = time.monotonic()
         self.child = os.fork()
         if self.child == 0:
             # Not before the supervisor has all its threads: the program may take every place that is left.
@@ -114,8 +114,9 @@ class Supervisor:
         self.nonce = str(exam.get("nonce", ""))
         pump = threading.Thread(target=self._pump, args=({out_read: b"O", err_read: b"E"},), daemon=True)
         pump.start()
-        threading.Thread(target=self._watch, daemon=True).start()
+        # From here the program's time counts: not from before its test arrived.
         self.started = time.monotonic()
+        threading.Thread(target=self._watch, daemon=True).start()
         os.write(opener, b"g")
         os.close(opener)
         os.close(gate)
@@ -244,7 +245,7 @@ class Supervisor:
         null = os.open("/dev/null", os.O_RDWR)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        pump.join(2)
+        pump.join(10)
         self._end(verdict, memory)
 
     def _end(self, verdict: dict[str, Any] | None, memory: bool) -> None:

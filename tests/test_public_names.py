@@ -1,9 +1,12 @@
 """The public face: what `evenhand` exports is exactly what docs/reference.md lists."""
 
+import importlib
 import re
 from pathlib import Path
+from types import ModuleType
 
 import evenhand
+from evenhand import scoring
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 
@@ -23,6 +26,9 @@ def test_every_public_name_loads() -> None:
         assert getattr(evenhand, name) is not None
 
 
-def test_the_list_is_sorted_and_agrees_with_the_loader() -> None:
-    assert evenhand.__all__ == sorted(evenhand.__all__)
-    assert set(evenhand.__all__) == {"__version__", *evenhand._PUBLIC}
+def test_the_scoring_package_offers_the_same_objects() -> None:
+    """`json_schema` alone is a scorer in the one and a module in the other."""
+    for name in scoring.PUBLIC:
+        assert getattr(scoring, name) is getattr(evenhand, name)
+    assert isinstance(importlib.import_module("evenhand.scoring.json_schema"), ModuleType)
+    assert isinstance(evenhand.json_schema, scoring.Scorer)

@@ -34,10 +34,21 @@ def test_every_command_exists_and_its_help_has_an_example(name: str) -> None:
 
 
 def test_an_unknown_command_is_exit_status_2_with_a_sentence() -> None:
-    done = evenhand("scroe")
-    assert done.returncode == 2
-    assert "scroe" in done.stderr
-    assert "Traceback" not in done.stderr
+    for wrong, meant in (
+        (["scor"], "unknown command 'scor'; did you mean score"),
+        (["eval", "rum"], "unknown command 'rum'; did you mean run?"),
+        (["ab", "analyse"], "unknown command 'analyse'; did you mean analyze?"),
+        (["zzz"], "unknown command 'zzz'; known: ab, compare,"),
+    ):
+        done = evenhand(*wrong)
+        assert done.returncode == 2
+        assert meant in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["ab", "db", "eval", "judge", "token"])
+def test_no_summary_of_a_command_is_cut(name: str) -> None:
+    assert "..." not in evenhand(name, "--help").stdout.split("Commands:")[1]
 
 
 def test_import_brings_in_no_heavy_package() -> None:

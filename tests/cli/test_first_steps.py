@@ -1,5 +1,6 @@
 """Wrong input, as a newcomer gives it: one sentence and exit status 2."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -73,9 +74,35 @@ def test_the_classic_gate_speaks_in_sentences(tmp_path: Path) -> None:
 
 
 def test_one_problem_is_too_few_for_a_comparison(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", single([1.0]))
-    for more in ((), (run,)):
-        assert "at least two problems" in refused("compare", run, run, *more)
+    first, second, third = (write_run(tmp_path / name, single([1.0])) for name in "abc")
+    for more in ((), (third,)):
+        assert "at least two problems" in refused("compare", first, second, *more)
+
+
+def test_a_run_is_compared_with_itself_only_as_a_pair(tmp_path: Path) -> None:
+    first, second = (write_run(tmp_path / name, single([1.0, 0.0])) for name in "ab")
+    for again in (first, second / ".." / "a"):
+        assert "is given twice" in refused("compare", first, second, again)
+
+
+def test_a_service_that_is_away_is_a_sentence_and_a_status(tmp_path: Path) -> None:
+    row = {"task_id": "t", "arm": "a", "repeat": 1, "success": True, "duration_seconds": 1.0}
+    amounts = ("total_cost_usd", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    records = tmp_path / "collected.jsonl"
+    records.write_text(json.dumps({**row, **dict.fromkeys(amounts, 1)}) + "\n")
+    command = ["ab", "record", str(records)]
+    done = subprocess.run(
+        [sys.executable, "-m", "evenhand", *command, "http://127.0.0.1:9"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "Error: http://127.0.0.1:9 cannot be reached (connection refused): is a scoring service running there?\n"
+    )
+    for wrong in ("http://127.0.0.1:99999", "http://[::1"):
+        assert f"'{wrong}' is not the address of a service" in refused(*command, wrong)
 
 
 def test_a_port_that_does_not_exist_is_refused() -> None:

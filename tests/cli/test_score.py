@@ -297,3 +297,38 @@ def test_memory_stays_flat_on_five_million_rows(tmp_path: Path) -> None:
         peaks.append(int(peak))
         path.unlink()
     assert peaks[1] - peaks[0] < 20_000, peaks
+
+
+def test_a_field_that_no_row_has_is_named(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl", {"response": "a", "target": "a", "meta": {"kind": "x"}}, {"response": "b"}
+    )
+    for option, others in (
+        ("--category-field", []),
+        ("--metadata-field", []),
+        ("--category-field", ["--metadata-field", "meta"]),
+    ):
+        done = score(path, "--scorer", "exact_match", option, "nonsense", *others)
+        assert done.returncode == 2
+        assert f"no row has the field 'nonsense' that {option} names" in done.stderr
+    assert [place.name for place in tmp_path.iterdir()] == ["a.jsonl"]
+    fields = ["--metadata-field", "meta", "--category-field", "kind"]
+    [found] = report(path, "--scorer", "exact_match", *fields)["scorers"]
+    assert found["categories"]["x"]["n"] == 1
+
+
+def test_equal_rewards_are_not_a_certainty(tmp_path: Path) -> None:
+    """Ten times 0.5 leave 1 − 0.025^(1/10) for the rest; on a scale without known ends there is no interval."""
+    (tmp_path / "mine.py").write_text(
+        "from evenhand import scorer\n"
+        "@scorer\n"
+        "def worth(sample, reward: float = 0.5):\n"
+        "    return {'reward': reward}\n"
+    )
+    path = write(tmp_path / "a.jsonl", *({"response": "a", "target": "a"} for _ in range(10)))
+    [half] = report(path, "--scorer", f"{tmp_path / 'mine.py'}:worth")["scorers"]
+    seen = 0.025**0.1
+    assert half["method"] == "constant"
+    assert (half["ci_lower"], half["ci_upper"]) == pytest.approx((0.5 * seen, 1 - 0.5 * seen))
+    done = score(path, "--scorer", f"{tmp_path / 'mine.py'}:worth:reward=2.0")
+    assert "2.0000 [no spread to estimate from]" in done.stdout

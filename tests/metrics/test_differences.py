@@ -110,3 +110,23 @@ def test_what_cannot_be_answered_is_refused() -> None:
         matched_odds_ratio(0, 3)
     with pytest.raises(ValueError, match=r"^method:"):
         paired_difference([1.0, 2.0], [2.0, 3.0], statistic="median", method="t")
+
+
+@pytest.mark.parametrize("groups", [None, [0, 0, 1, 1]])
+def test_equal_gains_on_few_problems_prove_nothing(groups: list[int] | None) -> None:
+    """Four times +0.3: with probability 0.05 a share of 1 − 0.05^(1/n) that falls to −1 goes unseen."""
+    gains = [0.3] * 4
+    n = 4 if groups is None else 2
+    found = non_inferiority(gains, 0.01, groups=groups)
+    assert found.ci_lower == pytest.approx(0.3 * 0.05 ** (1 / n) - (1 - 0.05 ** (1 / n)))
+    assert not found.established
+    # Within ±1 a mean of −0.01 allows a share of 0.99/1.3 of +0.3 at most.
+    assert found.p_value == pytest.approx((0.99 / 1.3) ** n)
+    interval = paired_difference([0.0] * 4, gains, groups=groups)
+    assert interval.ci_lower < 0.0 < interval.ci_upper
+    assert interval.method.endswith("constant")
+
+
+def test_equal_gains_on_many_problems_do() -> None:
+    assert non_inferiority([0.3] * 200, 0.01).established
+    assert non_inferiority([-0.3] * 200, 0.01).p_value == 1.0

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from evenhand.metrics import bootstrap_ci, mean_interval, proportion_interval
+from evenhand.metrics import bootstrap_ci, category_breakdown, mean_interval, proportion_interval
+from evenhand.metrics.intervals import NoSpread, constant_ends
 
 
 @pytest.mark.parametrize(("x", "n"), [(0, 5), (1, 5), (3, 20), (10, 20), (20, 20), (499, 500), (81, 263)])
@@ -118,3 +119,38 @@ def test_medians_are_distributed_as_medians_of_resamples(n: int) -> None:
     nearby = np.abs(np.diff(np.sort(values))).max() / 2
     assert result.ci_lower == pytest.approx(expected.low, abs=nearby)
     assert result.ci_upper == pytest.approx(expected.high, abs=nearby)
+
+
+@pytest.mark.parametrize("value", [0.25, 0.5, 0.3])
+@pytest.mark.parametrize("n", [2, 10, 300])
+def test_scores_that_are_all_alike_leave_room_for_the_unseen(value: float, n: int) -> None:
+    """Everything else may have a share of 1 − 0.025^(1/n) and still not be seen, with probability 0.025."""
+    unseen = 1 - 0.025 ** (1 / n)
+    found = mean_interval([value] * n)
+    assert found.method == "constant"
+    assert found.ci_lower == pytest.approx(value * (1 - unseen))
+    assert found.ci_upper == pytest.approx(value * (1 - unseen) + unseen)
+
+
+def test_the_room_for_the_unseen_is_clopper_pearson_at_the_ends() -> None:
+    for value, n in ((0.0, 7), (1.0, 7), (1.0, 100)):
+        exact = proportion_interval(int(value * n), n, method="clopper_pearson")
+        ends = constant_ends(value, n, 0.025, low=0.0, high=1.0)
+        assert ends == pytest.approx((exact.ci_lower, exact.ci_upper))
+
+
+def test_equal_groups_count_as_one_value_each() -> None:
+    found = mean_interval([0.5] * 12, groups=[n // 3 for n in range(12)])
+    alone = mean_interval([0.5] * 4)
+    assert (found.ci_lower, found.ci_upper) == pytest.approx((alone.ci_lower, alone.ci_upper))
+    assert found.method == "clustered_constant"
+
+
+def test_no_spread_on_a_scale_without_ends_is_refused() -> None:
+    with pytest.raises(NoSpread, match="all are 2, so there is no spread"):
+        mean_interval([2.0] * 10)
+    with pytest.raises(NoSpread):
+        mean_interval([-1.0] * 4, groups=[1, 1, 2, 2])
+    assert mean_interval([2.0] * 10, bounds=(0.0, 5.0)).ci_upper > 2.0
+    [category] = category_breakdown([{"reward": 2.0}] * 3, "category")
+    assert (category.mean_reward, category.ci) == (2.0, None)

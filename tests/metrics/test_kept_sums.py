@@ -51,3 +51,14 @@ def test_too_little_data_gives_no_interval() -> None:
     assert kept_interval([], binary=True) is None
     assert kept_interval(kept([0.5], [1]), binary=False) is None
     assert kept_interval(kept([0.5, 0.25], [1, 1]), binary=False) is None
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_kept_scores_that_are_all_alike(repeats: int) -> None:
+    scores, groups = [0.3] * 6, [n // repeats for n in range(6)]
+    wanted = mean_interval(scores, groups=None if repeats == 1 else groups)
+    found = kept_interval(kept(scores, groups), binary=False)
+    assert found is not None
+    assert found.method == wanted.method
+    assert (found.ci_lower, found.ci_upper) == pytest.approx((wanted.ci_lower, wanted.ci_upper))
+    assert kept_interval(kept([2.0] * 6, groups), binary=False) is None

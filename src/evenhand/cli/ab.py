@@ -6,9 +6,8 @@ import click
 
 from evenhand.ab import analyze, load_records
 from evenhand.cli.ab_files import exit_status, write_report
-from evenhand.cli.ab_record import record_command
-from evenhand.cli.ab_run import run_command
 from evenhand.cli.ab_text import print_report
+from evenhand.cli.lazy import Entry, LazyGroup
 from evenhand.cli.output import format_option, print_json
 
 ANALYZE_EXAMPLES = """
@@ -24,7 +23,16 @@ With --strict: 0 prefer the treatment, 1 prefer the control, 2 mixed or insuffic
 """
 
 
-@click.group()
+COMMANDS = {
+    "analyze": Entry(
+        "evenhand.cli.ab", "decide between two arms from the records of their runs", "analyze_command"
+    ),
+    "run": Entry("evenhand.cli.ab_run", "run a suite of tasks with every arm, then decide", "run_command"),
+    "record": Entry("evenhand.cli.ab_record", "send the arms to a scoring service", "record_command"),
+}
+
+
+@click.group(cls=LazyGroup, entries=COMMANDS)
 def command() -> None:
     """Compare two arms (agents, prompts, tools) run by run, and decide which to keep.
 
@@ -34,7 +42,7 @@ def command() -> None:
     """
 
 
-@command.command("analyze", epilog=ANALYZE_EXAMPLES)
+@click.command("analyze", epilog=ANALYZE_EXAMPLES)
 @click.argument("records", type=click.Path(path_type=Path))
 @click.option(
     "--treatment", help="The arm on trial. Arms called with_… and without_… are found by themselves."
@@ -91,7 +99,3 @@ def analyze_command(
     else:
         print_report(report, written)
     return exit_status(report, strict=strict)
-
-
-command.add_command(run_command)
-command.add_command(record_command)

@@ -19,7 +19,10 @@ Examples:
 
 \b
 Each arm becomes an experiment on one dataset of tasks; compare them with
-GET /v1/experiments/ID/compare/OTHER. Sending the same runs twice changes nothing.""",
+GET /v1/experiments/ID/compare/OTHER. Sending the same runs twice changes nothing.
+
+\b
+Exit status: 0 recorded, 1 the service refused or cannot be reached, 2 bad input or usage.""",
 )
 @click.argument("records", type=click.Path(path_type=Path))
 @click.argument("target")

@@ -37,7 +37,7 @@ def command() -> None:
     """Turn AI outputs into measurements, and measurements into decisions.
 
     \b
-    Exit status: 0 done, 1 done but something failed, 2 bad input or usage.
+    Exit status: 0 done, 1 something failed or a service is away, 2 bad input or usage.
     """
 
 

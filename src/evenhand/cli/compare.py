@@ -97,6 +97,7 @@ def command(
     )
     try:
         if len(runs) > 2:
+            _check_distinct(runs)
             return _many([read_run(path) for path in runs], options, report, format_)
         if sequential:
             return _show_sequential(_looked_at(runs[0], runs[1], options), format_, strict)
@@ -110,6 +111,14 @@ def command(
         )
     except Incomparable as error:
         raise UserError(f"{error}{RESCORE_HINT}") from None
+
+
+def _check_distinct(runs: Sequence[Path]) -> None:
+    seen: set[Path] = set()
+    for path in runs:
+        if path.resolve() in seen:
+            raise OptionError(f"the run '{path}' is given twice")
+        seen.add(path.resolve())
 
 
 def _looked_at(base: Path, candidate: Path, options: Options) -> list[SequentialComparison]:

@@ -25,7 +25,12 @@ from evenhand.evaluation.recording import Recorded, record_run
 def record(folder: Path, target: str, token: str | None, project: str) -> None:
     """Send a finished run to a scoring service: TARGET is its URL, or its SQLite file.
 
-    Sending the same results twice changes nothing.
+    \b
+    evenhand eval record out http://127.0.0.1:8321 --project models
+    evenhand eval record out evenhand.db
+
+    Sending the same results twice changes nothing. Exit status: 0 recorded, 1 the service refused or cannot be
+    reached, 2 bad input or usage.
     """
     click.echo(_words(send(folder, target, token, project), target))
 

@@ -42,7 +42,7 @@ def command() -> None:
 command.add_command(score_command, "score")
 
 
-@command.command("selftest")
+@command.command("selftest", short_help="ask a judge about answers whose grades are known")
 @judge_options
 @format_option
 def selftest_command(format_: str, **options: Any) -> int:
@@ -89,7 +89,7 @@ def selftest_command(format_: str, **options: Any) -> int:
     return 0 if found.sound else 1
 
 
-@command.command("calibrate", epilog=CALIBRATE_EXAMPLES)
+@command.command("calibrate", short_help="how far the judge agrees with people", epilog=CALIBRATE_EXAMPLES)
 @click.argument("scores", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--human-field",

@@ -31,7 +31,7 @@ Exit status: 0 every sample has a verdict, 1 some have none, 2 bad input.
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(short_help="judge the answers in a file", epilog=EXAMPLES)
 @click.argument("answers", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @judge_options
 @click.option(
@@ -182,8 +182,6 @@ async def _judge(options: dict[str, Any], samples: list[Any], done: dict[tuple[i
 
 def summary(judged: list[Any], usage: Any, identity: str, *, kept: int) -> dict[str, Any]:
     """What came of it."""
-    from evenhand.metrics.intervals import mean_interval
-
     rewards = [sample.reward for sample in judged if sample.reward is not None]
     kinds: dict[str, int] = {}
     for sample in judged:
@@ -201,10 +199,19 @@ def summary(judged: list[Any], usage: Any, identity: str, *, kept: int) -> dict[
         "without_score": kinds,
         "injection_suspected": flagged,
         "kept_from_earlier": kept,
-        "mean_reward": mean_interval(rewards) if len(rewards) > 1 else None,
+        "mean_reward": _mean(rewards),
         "judge": identity,
         "usage": usage,
     }
+
+
+def _mean(rewards: list[float]) -> Any:
+    from evenhand.metrics.intervals import NoSpread, mean_interval
+
+    try:
+        return mean_interval(rewards) if len(rewards) > 1 else None
+    except NoSpread:
+        return None
 
 
 def print_summary(found: dict[str, Any], output: Path | None) -> None:

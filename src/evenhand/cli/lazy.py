@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from evenhand.core.errors import UnknownName
+
 
 class Entry(NamedTuple):
     """Where a command lives and what the list of commands says of it."""
@@ -33,6 +35,13 @@ class LazyGroup(click.Group):
         found = getattr(import_module(entry.module), entry.name)
         assert isinstance(found, click.Command)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.entries:
+            raise UnknownName("command", args[0], self.entries)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -7,17 +7,18 @@ from pathlib import Path
 import click
 
 from evenhand.cli.output import console, format_option, print_json, progress
-from evenhand.cli.score_files import Fields, ScoresFile, category_of
+from evenhand.cli.score_files import Fields, ScoresFile
 from evenhand.cli.score_report import as_json, print_report
 from evenhand.cli.scorer_spec import parse_scorer
 from evenhand.core.errors import InputError, OptionError
 from evenhand.core.terminal import printable
-from evenhand.datasets import read_rows
+from evenhand.datasets import Row, read_rows
 from evenhand.datasets.rows import FORMATS, guess_count
 from evenhand.scoring.apply import score_sample
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.registry import get_scorer, scorer_names
 from evenhand.scoring.summary import ScorerSummary
+from evenhand.scoring.types import ScorerInput
 
 SHOWN_SKIPS = 20
 """How many skipped lines are listed."""
@@ -36,6 +37,8 @@ class Run:
         self.skipped = 0
         self.first_skips: list[InputError] = []
         self.repeats = False
+        given = {"--metadata-field": fields.metadata, "--category-field": fields.category}
+        self.unseen = {option: name for option, name in given.items() if name is not None}
 
     def skip(self, error: InputError) -> None:
         """Count a line that cannot be read."""
@@ -58,17 +61,27 @@ class Run:
                         raise
                     self.skip(error)
                     continue
-                category = category_of(sample, self.fields.category)
+                category = self.fields.category_of(sample)
                 outcomes = {label: score_sample(scorer, sample) for label, scorer in self.scorers.items()}
                 for label, outcome in outcomes.items():
                     self.summaries[label].add(outcome, category=category, line=row.line, group=group)
                 out.write(row, category, outcomes)
                 self.repeats = self.repeats or bool(row.values.get("repeat"))
                 self.rows += 1
+                if self.unseen:
+                    self._note_fields(row, sample)
                 if self.rows % PROGRESS_STEP == 0:
                     steps.advance(PROGRESS_STEP)
         if self.rows == 0:
             raise InputError("the file holds no rows that can be scored", path=self.path)
+        if self.unseen:
+            option, name = next(iter(self.unseen.items()))
+            raise InputError(f"no row has the field '{name}' that {option} names", path=self.path)
+
+    def _note_fields(self, row: Row, sample: ScorerInput) -> None:
+        for option, place in (("--metadata-field", row.values), ("--category-field", sample.metadata)):
+            if option in self.unseen and self.unseen[option] in place:
+                del self.unseen[option]
 
 
 @click.command()
@@ -90,15 +103,10 @@ class Run:
 )
 @click.option(
     "--metadata-field",
-    default="metadata",
-    show_default=True,
-    help="The field with an object of metadata; other fields are metadata too.",
+    help="The field with an object of metadata; other fields are metadata too.  [default: metadata]",
 )
 @click.option(
-    "--category-field",
-    default="category",
-    show_default=True,
-    help="The metadata field to break the summary down by.",
+    "--category-field", help="The metadata field to break the summary down by.  [default: category]"
 )
 @click.option(
     "--group-field", help="Rows with the same value here (answers to one problem) are not independent."
@@ -122,8 +130,8 @@ def command(
     specs: tuple[str, ...],
     response_field: str | None,
     target_field: str | None,
-    metadata_field: str,
-    category_field: str,
+    metadata_field: str | None,
+    category_field: str | None,
     group_field: str | None,
     input_format: str | None,
     output: Path | None,

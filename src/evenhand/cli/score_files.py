@@ -18,6 +18,8 @@ RESPONSE_FIELDS = ("response", "model_response", "output")
 """Where the response is looked for unless `--response-field` says."""
 TARGET_FIELDS = ("target", "expected_answer", "expected_output")
 """Likewise the target."""
+METADATA_FIELD = "metadata"
+CATEGORY_FIELD = "category"
 ID_FIELDS = ("id", "problem_idx", "repeat")
 """Fields of a row that its line of scores repeats."""
 
@@ -29,8 +31,8 @@ class Fields(Struct, frozen=True, kw_only=True):
 
     response: str | None = None
     target: str | None = None
-    metadata: str = "metadata"
-    category: str = "category"
+    metadata: str | None = None
+    category: str | None = None
     group: str | None = None
 
     def sample(self, row: Row, path: Path) -> ScorerInput:
@@ -48,9 +50,10 @@ class Fields(Struct, frozen=True, kw_only=True):
         target_field = self._find(values, self.target, TARGET_FIELDS)
         if target_field is None and self.target is not None:
             raise InputError("the field is missing", path=path, line=row.line, field=self.target)
-        used = (response_field, target_field, self.metadata)
+        metadata_field = self.metadata or METADATA_FIELD
+        used = (response_field, target_field, metadata_field)
         metadata = {key: value for key, value in values.items() if key not in used}
-        own = values.get(self.metadata)
+        own = values.get(metadata_field)
         if isinstance(own, Mapping):
             metadata.update(own)
         return ScorerInput(
@@ -67,6 +70,11 @@ class Fields(Struct, frozen=True, kw_only=True):
             raise InputError("the field is missing", path=path, line=row.line, field=self.group)
         return str(row.values[self.group])
 
+    def category_of(self, sample: ScorerInput) -> str | None:
+        """The category under which a sample is counted, if it has one."""
+        found = sample.metadata.get(self.category or CATEGORY_FIELD)
+        return None if found is None or found == "" else str(found)
+
     @staticmethod
     def _find(values: Mapping[str, Any], given: str | None, usual: tuple[str, ...]) -> str | None:
         names = (given,) if given is not None else usual
@@ -80,12 +88,6 @@ def _response(value: Any) -> Any:
         return text_of(value)
     except (ValueError, TypeError):  # Parquet holds more types than JSON
         return str(value)
-
-
-def category_of(sample: ScorerInput, field: str) -> str | None:
-    """The category under which a sample is counted, if it has one."""
-    found = sample.metadata.get(field)
-    return None if found is None or found == "" else str(found)
 
 
 class ScoresFile:

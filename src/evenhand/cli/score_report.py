@@ -66,7 +66,7 @@ def _cells(summary: Summary) -> list[str]:
         shown = ", ".join(f"{label} {count:,}" for label, count in summary.labels.most_common(5))
         return [*counts, shown, "labels"]
     mean = summary.mean.value
-    return [*counts, "no score" if mean is None else f"{mean:.4f} [too few for an interval]", ""]
+    return [*counts, "no score" if mean is None else f"{mean:.4f} [no spread to estimate from]", ""]
 
 
 def _print_categories(console: Console, label: str, summary: ScorerSummary) -> None:

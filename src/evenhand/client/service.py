@@ -22,8 +22,12 @@ class ServiceClient:
     """One service and one token. Not for several threads at once."""
 
     def __init__(self, url: str, token: Secret | None = None, *, timeout: float = 30.0) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(url)
+            sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # a port out of range, half an IPv6 address
+            sound = False
+        if not sound:
             raise OptionError(f"'{url}' is not the address of a service")
         self.url = url.rstrip("/")
         self._prefix = parts.path.rstrip("/")
@@ -147,7 +151,9 @@ class ServiceClient:
                 # Every change carries an idempotency key, so sending it again cannot do it twice.
                 self.close()
                 if attempt == TRIES:
-                    raise ServiceError(f"{self.url} cannot be reached: {error}") from None
+                    raise ServiceError(
+                        f"{self.url} cannot be reached ({_reason(error)}): is a scoring service running there?"
+                    ) from None
             else:
                 if status not in RETRIED or attempt == TRIES:
                     return self._answer(status, data)
@@ -186,3 +192,9 @@ class ServiceClient:
         error = answer.get("error", {}) if isinstance(answer, dict) else {}
         code, message = error.get("code", "ERROR"), error.get("message", "")
         raise ServiceError(f"{self.url} answered {status} {code}: {message}", code=code, status=status)
+
+
+def _reason(error: OSError | http.client.HTTPException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error) or type(error).__name__

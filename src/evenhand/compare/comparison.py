@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from evenhand import metrics
 from evenhand.compare.compatibility import differences, unknowns
-from evenhand.compare.pairing import Coverage, Pairing, Problem, pair_runs
+from evenhand.compare.pairing import Coverage, Pairing, Problem, pair_runs, score_range
 from evenhand.compare.verdict import Evidence, Verdict, decide
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.outcome import Tally
@@ -167,10 +167,11 @@ def compare_runs(base: RunResults, candidate: RunResults, options: Options | Non
             wanted_effect=options.max_drop or FALLBACK_EFFECT,
         )
     )
+    bounds = score_range([*base.samples, *candidate.samples])
     return Comparison(
         benchmark=base.name,
-        base=_side(base, pairing.base_means, pairing.base_tally, options),
-        candidate=_side(candidate, pairing.candidate_means, pairing.candidate_tally, options),
+        base=_side(base, pairing.base_means, pairing.base_tally, bounds, options),
+        candidate=_side(candidate, pairing.candidate_means, pairing.candidate_tally, bounds, options),
         verdict=verdict,
         delta=delta,
         unpaired_delta=unpaired(pairing.base_means, pairing.candidate_means, options),
@@ -231,8 +232,12 @@ def significance(
     return replace(flips, method=f"sign flips of whole problems ({flips.method})")
 
 
-def _side(run: RunResults, means: FloatArray, tally: Tally, options: Options) -> Side:
-    mean = metrics.mean_interval(means, confidence_level=options.confidence_level, seed=options.seed)
+def _side(
+    run: RunResults, means: FloatArray, tally: Tally, bounds: tuple[float, float], options: Options
+) -> Side:
+    mean = metrics.mean_interval(
+        means, confidence_level=options.confidence_level, seed=options.seed, bounds=bounds
+    )
     return Side(name=str(run.path), mean=mean, tally=tally)
 
 

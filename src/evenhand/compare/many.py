@@ -9,7 +9,7 @@ from msgspec import Struct
 from evenhand import metrics
 from evenhand.compare.comparison import Options, difference
 from evenhand.compare.compatibility import differences
-from evenhand.compare.pairing import tally_of
+from evenhand.compare.pairing import score_range, tally_of
 from evenhand.compare.values import per_problem
 from evenhand.core.errors import Incomparable, InputError
 from evenhand.core.outcome import Tally
@@ -88,6 +88,7 @@ def compare_many(runs: Sequence[RunResults], options: Options | None = None) -> 
     alpha = 1 - options.confidence_level
     alike = {frozenset((i, j)) for (i, j, _), p in zip(tests, adjusted, strict=True) if p >= alpha}
     groups = cliques(order, alike)
+    bounds = score_range([sample for run in runs for sample in run.samples])
     return ManyRuns(
         benchmark=runs[0].name,
         problems=len(shared),
@@ -96,7 +97,10 @@ def compare_many(runs: Sequence[RunResults], options: Options | None = None) -> 
             RankedRun(
                 name=names[i],
                 mean=metrics.mean_interval(
-                    values[i], confidence_level=options.confidence_level, seed=options.seed
+                    values[i],
+                    confidence_level=options.confidence_level,
+                    seed=options.seed,
+                    bounds=bounds,
                 ),
                 tally=tally_of(runs[i].samples),
                 letters="".join(_letter(n) for n, group in enumerate(groups) if i in group),

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from evenhand.core.outcome import Tally
-from evenhand.metrics.intervals import mean_interval
+from evenhand.metrics.intervals import NoSpread, mean_interval
 from evenhand.metrics.repeats import pass_at_k_interval, pass_hat_k_interval, repeats_interval
 from evenhand.metrics.types import Interval
 from evenhand.results.bundle import BenchmarkSummary, CategorySummary, MetricValue
@@ -154,7 +154,10 @@ def _mean(rewards: np.ndarray, problems: np.ndarray | None) -> MetricValue:
     binary = bool(np.isin(rewards, (0.0, 1.0)).all())
     if rewards.size == 1 and not binary:
         return MetricValue(value=float(rewards[0]), n=1, method="one sample: no interval")
-    return _value(mean_interval(rewards, groups=groups))
+    try:
+        return _value(mean_interval(rewards, groups=groups))
+    except NoSpread:
+        return MetricValue(value=float(rewards.mean()), n=rewards.size, method="no spread: no interval")
 
 
 def _value(interval: Interval) -> MetricValue:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evenhand.metrics.checks import checked_values, is_binary
-from evenhand.metrics.intervals import mean_interval
+from evenhand.metrics.intervals import NoSpread, mean_interval
 from evenhand.metrics.types import CategoryScore, Interval
 
 UNCATEGORISED = "uncategorised"
@@ -74,11 +74,13 @@ class _Rows:
         if len(self.rewards) == 1 and not is_binary(values):
             return None
         problems = len(set(self.problems))
-        if problems == len(self.rewards):
-            return mean_interval(values, confidence_level=level)
-        if problems == 1:
+        if problems == 1 and len(self.rewards) > 1:
             return None
-        return mean_interval(values, groups=self.problems, confidence_level=level)
+        groups = None if problems == len(self.rewards) else self.problems
+        try:
+            return mean_interval(values, groups=groups, confidence_level=level)
+        except NoSpread:
+            return None
 
 
 def _field(result: Any, name: str) -> Any:

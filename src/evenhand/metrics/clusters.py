@@ -73,6 +73,11 @@ def design_effect(totals: GroupTotals, *, at_least: float) -> float:
     return (seen * ratio + most) / (seen + 1.0)
 
 
+def independent_units(sizes: FloatArray) -> float:
+    """How many groups of one size carry as much as these: (Σm)²/Σm², the number of groups when all are alike."""
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
+
+
 def participants(parts: FloatArray, counts: FloatArray) -> float:
     """(Σf)²/Σf²: how many parts share the sum, when `counts` says how often each part occurs."""
     scaled = parts / float(parts.max())  # tiny parts would vanish when squared

@@ -15,8 +15,14 @@ from evenhand.metrics.checks import (
     checked_values,
     useful_groups,
 )
-from evenhand.metrics.clusters import GroupTotals, clustered_error, group_totals
-from evenhand.metrics.intervals import mean_interval
+from evenhand.metrics.clusters import (
+    GroupTotals,
+    clustered_error,
+    group_totals,
+    independent_units,
+    relative_skewness,
+)
+from evenhand.metrics.intervals import constant_ends, mean_interval
 from evenhand.metrics.quantiles import normal_cdf, normal_quantile, t_cdf, t_quantile
 from evenhand.metrics.types import FloatArray, IntArray, Interval, NonInferiority
 
@@ -34,6 +40,8 @@ class _Centre:
     df: float | None
     method: str
     n_groups: int | None
+    units: float | None = None
+    """Set when the differences, all within ±1, are all alike: how many independent ones there are."""
 
     def quantile(self, p: float) -> float:
         return normal_quantile(p) if self.df is None else t_quantile(p, self.df)
@@ -50,9 +58,23 @@ def difference_interval(differences: FloatArray, codes: IntArray | None, confide
     adjusted Wald interval of Bonett and Price (2012, Journal of Educational and Behavioral Statistics
     37:479), (w̃ − l̃) ± z·√((w̃ + l̃ − (w̃ − l̃)²)/(n + 2)) with w̃ = (w + 1)/(n + 2) and l̃ = (l + 1)/(n + 2).
     Without it twenty equal pairs would have an interval of width 0. With groups the two added pairs are groups
-    of their own, and are added only where at most four problems differ at all.
+    of their own, and are added only where at most four problems differ at all. Other differences within ±1 that
+    are all alike get `constant_ends`.
     """
     found = _centre(differences, codes)
+    if found.units is not None:
+        lower, upper = constant_ends(
+            found.value, found.units, (1.0 - confidence_level) / 2.0, low=-1.0, high=1.0
+        )
+        return Interval(
+            value=found.value,
+            ci_lower=lower,
+            ci_upper=upper,
+            confidence_level=confidence_level,
+            method=found.method,
+            n=differences.size,
+            n_groups=found.n_groups,
+        )
     half = found.quantile((1.0 + confidence_level) / 2.0) * found.error
     limit = 1.0 if found.method.endswith("bonett_price") else float("inf")
     return Interval(
@@ -125,7 +147,12 @@ def non_inferiority(
     found = _centre(values, codes)
     lower = found.centre - found.quantile(level) * found.error
     distance = found.centre + margin
-    if found.error > 0.0:
+    if found.units is not None:
+        lower, _ = constant_ends(found.value, found.units, 1.0 - level, low=-1.0, high=1.0)
+        # Within ±1 and with a mean of −margin or less they take this value at most so often.
+        share = max(0.0, 1.0 - margin) / (1.0 + found.value) if distance > 0.0 else 1.0
+        p_value = share**found.units
+    elif found.error > 0.0:
         p_value = found.cdf(-distance / found.error)
     else:
         p_value = 0.0 if distance > 0.0 else 1.0
@@ -156,6 +183,10 @@ def _bounded(values: FloatArray) -> tuple[bool, bool]:
     return bool(size.max() <= 1.0), bool(((size == 0.0) | (size == 1.0)).all())
 
 
+def _alike(totals: GroupTotals) -> bool:
+    return relative_skewness(totals) == float("inf")
+
+
 def _independent_centre(values: FloatArray, mean: float) -> _Centre:
     n = values.size
     bounded, ternary = _bounded(values)
@@ -165,6 +196,8 @@ def _independent_centre(values: FloatArray, mean: float) -> _Centre:
         squares = float(np.sort(values**2).sum())
         error = (((squares + 2.0) / (n + 2) - centre**2) / (n + 2)) ** 0.5
         return _Centre(mean, centre, error, None, "bonett_price", None)
+    if bounded and _alike(GroupTotals(sums=values, sizes=np.ones(n))):
+        return _Centre(mean, mean, 0.0, None, "constant", None, units=float(n))
     spread = float((np.sort(np.abs(values - mean)) ** 2).sum())
     return _Centre(mean, mean, (spread / (n - 1) / n) ** 0.5, n - 1.0, "t", None)
 
@@ -175,6 +208,9 @@ def _clustered_centre(values: FloatArray, codes: IntArray, mean: float) -> _Cent
     bounded, ternary = _bounded(values)
     changed = int((totals.sums != 0.0).sum())
     if not bounded or changed > FEW_CHANGES or not (ternary or 2 * changed < groups):
+        if bounded and _alike(totals):
+            units = independent_units(totals.sizes)
+            return _Centre(mean, mean, 0.0, None, "clustered_constant", groups, units=units)
         error = clustered_error(totals)
         return _Centre(mean, mean, error.standard_error, error.df, "clustered_t", groups)
     n = values.size

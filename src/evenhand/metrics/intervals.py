@@ -21,6 +21,7 @@ from evenhand.metrics.clusters import (
     clustered_error,
     design_effect,
     group_totals,
+    independent_units,
     relative_skewness,
 )
 from evenhand.metrics.quantiles import beta_quantile, normal_quantile, t_quantile
@@ -84,6 +85,20 @@ def proportion_ends(x: float, n: float, level: float, method: str) -> tuple[floa
     return lower, upper
 
 
+class NoSpread(ValueError):
+    """Scores that are all alike, on a scale whose ends are unknown, say nothing about how far off their mean may be."""
+
+
+def constant_ends(value: float, units: float, tail: float, *, low: float, high: float) -> tuple[float, float]:
+    """The two ends for `units` independent values from `low` to `high` that all came out as `value`.
+
+    With probability above `tail` nothing else is seen while everything else has a share of up to
+    1 − tail^(1/units); that share may lie anywhere in the range. At 0 and 1 this is Clopper–Pearson.
+    """
+    seen = tail ** (1.0 / units)
+    return value * seen + low * (1.0 - seen), value * seen + high * (1.0 - seen)
+
+
 def mean_interval(
     scores: npt.ArrayLike,
     *,
@@ -91,6 +106,7 @@ def mean_interval(
     confidence_level: float = 0.95,
     method: str = "auto",
     seed: int = 0,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Interval:
     """The mean of `scores` with the interval that suits them.
 
@@ -99,6 +115,8 @@ def mean_interval(
     (see `clusters`). These symmetric intervals fail where the mean hangs on few values or few groups: when
     all scores lie from 0 to 1 and the skewness of the values (or group sums) over √n exceeds 0.2, the
     interval is that of a proportion for the effective number of independent trials, n over the design effect.
+    Scores (or group means) that are all alike have no spread: they get `constant_ends` for a scale that reaches
+    from `bounds[0]` to `bounds[1]`, and `NoSpread` is raised when they lie outside it.
     `percentile` and `bca` are the bootstrap of `bootstrap_ci`.
     """
     values = checked_values(scores, name="scores")
@@ -108,7 +126,7 @@ def mean_interval(
     if kind in ("percentile", "bca"):
         return bootstrap_ci(values, level, seed=seed, method=kind, groups=codes)
     if codes is not None:
-        return _clustered(values, codes, level, kind)
+        return _clustered(values, codes, level, kind, bounds)
     values = np.sort(values)
     if kind in PROPORTION_METHODS and is_binary(values):
         return proportion_interval(int(values.sum()), values.size, confidence_level=level, method=kind)
@@ -116,9 +134,34 @@ def mean_interval(
         raise ValueError(f"method: {kind!r} is for scores of 0 and 1 only")
     if kind == "auto" and values.size > 1:
         singles = GroupTotals(sums=values, sizes=np.ones(values.size))
+        if _is_constant(singles):
+            return _constant(singles, level, bounds, grouped=False)
         if _is_lopsided(values, singles):
             return _effective_proportion(singles, level, at_least=0.0, grouped=False)
     return _independent(values, level, "t" if kind == "auto" else kind)
+
+
+def _is_constant(totals: GroupTotals) -> bool:
+    return relative_skewness(totals) == float("inf")
+
+
+def _constant(totals: GroupTotals, level: float, bounds: tuple[float, float], *, grouped: bool) -> Interval:
+    low, high = bounds
+    mean = totals.mean
+    if not low <= mean <= high:
+        raise NoSpread(f"scores: all are {mean:g}, so there is no spread to estimate an interval from")
+    lower, upper = constant_ends(
+        mean, independent_units(totals.sizes), (1.0 - level) / 2.0, low=low, high=high
+    )
+    return Interval(
+        value=mean,
+        ci_lower=lower,
+        ci_upper=upper,
+        confidence_level=level,
+        method="clustered_constant" if grouped else "constant",
+        n=int(totals.sizes.sum()),
+        n_groups=totals.sums.size if grouped else None,
+    )
 
 
 def _is_lopsided(values: FloatArray, totals: GroupTotals) -> bool:
@@ -144,10 +187,14 @@ def _independent(values: FloatArray, level: float, kind: str) -> Interval:
     )
 
 
-def _clustered(values: FloatArray, codes: IntArray, level: float, kind: str) -> Interval:
+def _clustered(
+    values: FloatArray, codes: IntArray, level: float, kind: str, bounds: tuple[float, float]
+) -> Interval:
     if kind not in ("auto", "t", "normal"):
         raise ValueError(f"method: {kind!r} takes no groups")
     totals = group_totals(values, codes)
+    if kind == "auto" and not is_binary(values) and _is_constant(totals):
+        return _constant(totals, level, bounds, grouped=True)
     if kind == "auto" and _is_lopsided(values, totals):
         at_least = 1.0 if is_binary(values) else 0.0
         return _effective_proportion(totals, level, at_least=at_least, grouped=True)

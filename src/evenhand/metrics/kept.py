@@ -15,7 +15,13 @@ from fractions import Fraction
 import numpy as np
 
 from evenhand.metrics.clusters import participants, weighted_satterthwaite
-from evenhand.metrics.intervals import FEW_FAILURES, NEARLY_SYMMETRIC, proportion_ends, proportion_interval
+from evenhand.metrics.intervals import (
+    FEW_FAILURES,
+    NEARLY_SYMMETRIC,
+    constant_ends,
+    proportion_ends,
+    proportion_interval,
+)
 from evenhand.metrics.quantiles import t_quantile
 from evenhand.metrics.types import FloatArray, Interval
 
@@ -39,7 +45,9 @@ class KeptGroups:
 def kept_interval(
     groups: Sequence[KeptGroups], *, binary: bool, confidence_level: float = 0.95
 ) -> Interval | None:
-    """The mean with its interval; None where the data give none (one value that is not 0 or 1, a single group).
+    """The mean with its interval; None where the data give none.
+
+    That is one value other than 0 and 1, a single group, or scores that are all alike and not from 0 to 1.
 
     `binary`: all scores are 0 or 1.
     """
@@ -63,10 +71,34 @@ def _independent(groups: Sequence[KeptGroups], n: int, binary: bool, level: floa
     squares = sum((group.squares for group in groups), Fraction(0))
     variance = float((squares - total * total / n) / (n - 1))
     error = (variance / n) ** 0.5
+    if _no_spread(error, float(total / n)):
+        return _constant(float(total / n), n, level, "constant", n, None)
     return _around(float(total / n), error, t_quantile((1.0 + level) / 2.0, n - 1), level, "t", n, None)
 
 
-def _clustered(groups: Sequence[KeptGroups], n: int, binary: bool, level: float) -> Interval:
+def _no_spread(error: float, mean: float) -> bool:
+    # Sums of floats that are alike may differ in their last bits.
+    return error <= 1e-12 * (abs(mean) + 1.0)
+
+
+def _constant(
+    mean: float, units: float, level: float, method: str, n: int, clusters: int | None
+) -> Interval | None:
+    if not 0.0 <= mean <= 1.0:
+        return None
+    lower, upper = constant_ends(mean, units, (1.0 - level) / 2.0, low=0.0, high=1.0)
+    return Interval(
+        value=mean,
+        ci_lower=lower,
+        ci_upper=upper,
+        confidence_level=level,
+        method=method,
+        n=n,
+        n_groups=clusters,
+    )
+
+
+def _clustered(groups: Sequence[KeptGroups], n: int, binary: bool, level: float) -> Interval | None:
     mean = sum((group.total for group in groups), Fraction(0)) / n
     counts = np.array([group.count for group in groups], dtype=np.float64)
     sizes = np.array([group.size for group in groups], dtype=np.float64)
@@ -82,6 +114,9 @@ def _clustered(groups: Sequence[KeptGroups], n: int, binary: bool, level: float)
         skewed = _relative_skewness(passes, sizes, counts, float(mean)) > NEARLY_SYMMETRIC
         if skewed:
             return _effective_proportion(passes, sizes, counts, error, level)
+    elif _no_spread(error, float(mean)):
+        units = n**2 / float((counts * sizes**2).sum())
+        return _constant(float(mean), units, level, "clustered_constant", n, clusters)
     df = weighted_satterthwaite(sizes, leverage, counts)
     return _around(float(mean), error, t_quantile((1.0 + level) / 2.0, df), level, "clustered_t", n, clusters)
 

@@ -103,7 +103,7 @@ class CategoryScore(Struct, frozen=True, kw_only=True):
     n_samples: int
     """How many samples were scored."""
     ci: Interval | None
-    """The interval around the mean; None when the data allow none (no value, or one that is not 0 or 1)."""
+    """The interval around the mean; None when the data allow none (no value, one that is not 0 or 1, no spread)."""
     unscored: int = 0
     """How many samples had nothing to score."""
     failed: int = 0

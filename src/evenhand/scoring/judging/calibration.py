@@ -15,6 +15,7 @@ from evenhand.core.errors import InputError
 from evenhand.metrics.agreement import cohen_kappa, krippendorff_alpha
 from evenhand.metrics.correction import ppi_mean, rogan_gladen
 from evenhand.metrics.intervals import mean_interval, proportion_interval
+from evenhand.metrics.paired import paired_difference
 from evenhand.metrics.types import Interval
 
 Value = float | str
@@ -132,7 +133,7 @@ def calibrate(
         confusion=confusion,
         sensitivity=_rate(sides, "true_positives", "false_negatives", level),
         specificity=_rate(sides, "true_negatives", "false_positives", level),
-        bias=mean_interval(judge - human, confidence_level=level, seed=seed),
+        bias=paired_difference(human, judge, confidence_level=level, seed=seed),
         judge_only=means.judge_only,
         human_only=means.human_only,
         corrected=means.corrected,
@@ -164,7 +165,9 @@ def corrected_means(
     """Judge only, humans only, and corrected; without unlabelled items the human mean needs no correction."""
     level = confidence_level
     everything = np.concatenate([judge_on_human, judge_on_rest])
-    human_only = mean_interval(human, confidence_level=level, seed=seed)
+    seen = np.concatenate([human, everything])
+    bounds = (min(0.0, float(seen.min())), max(1.0, float(seen.max())))
+    human_only = mean_interval(human, confidence_level=level, seed=seed, bounds=bounds)
     corrected = human_only
     if judge_on_rest.size >= 2:
         corrected = ppi_mean(human, judge_on_human, judge_on_rest, confidence_level=level)
@@ -178,7 +181,7 @@ def corrected_means(
             # One-sided labels, or a judge no better than chance: there is nothing to correct with.
             gladen = None
     return Means(
-        judge_only=mean_interval(everything, confidence_level=level, seed=seed),
+        judge_only=mean_interval(everything, confidence_level=level, seed=seed, bounds=bounds),
         human_only=human_only,
         corrected=corrected,
         rogan_gladen=gladen,

@@ -148,6 +148,49 @@ def test_shared_memory_is_limited(any_limits: Pool) -> None:
     assert found.exit_code != 0
 
 
+NAMELESS = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+try:
+    os.close(os.memfd_create("kept"))
+    print("memfd")
+except OSError:
+    print("refused")
+number = libc.shmget(0, 4096, 0o1600)
+print("refused" if number < 0 else "shmget")
+if number >= 0:
+    libc.shmctl(number, 0, None)
+"""
+
+
+def test_memory_that_only_a_control_group_would_count_is_refused(any_limits: Pool) -> None:
+    assert outside(NAMELESS).stdout.split() == [b"memfd", b"shmget"]
+    found = any_limits.execute(Program(source=NAMELESS, limits=TIGHT))
+    assert found.stdout.split() == [b"refused", b"refused"]
+
+
+SPREAD = ("def f():\n    return range(10**9)", "assert sorted(f()) == [3]")
+MANY_LISTS = """
+import os, struct
+def f():
+    body = b'{"document": {"nodes": [' + b'[],' * 10_000_000 + b'[]], "values": [0]}}'
+    data = memoryview(struct.pack('>cI', b'J', len(body)) + body)
+    while data:
+        data = data[os.write(3, data):]
+"""
+
+
+@pytest.mark.parametrize("answer", [SPREAD, (MANY_LISTS, "assert f() == 3")], ids=["range", "lists"])
+def test_an_answer_that_fills_the_memory_of_the_test_is_the_programs_fault(
+    any_limits: Pool, answer: tuple[str, str]
+) -> None:
+    source, test = answer
+    limits = Limits(wall_seconds=60, cpu_seconds=60, memory_bytes=192 * MEBIBYTE)
+    found = any_limits.execute(Program(source=source, test=test, entry_point="f", limits=limits))
+    assert found.verdict is not None
+    assert (found.verdict.passed, found.verdict.reason) == (False, "memory_limit")
+
+
 FILL = """
 import os, sys
 written = 0

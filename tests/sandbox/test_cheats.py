@@ -227,6 +227,10 @@ CHEATS = [
         fools_exit_status=False,
     ),
     Cheat(
+        "a child answers in its place",
+        "import os\nif os.fork():\n    os._exit(0)\ndef add(a, b):\n    return a + b",
+    ),
+    Cheat(
         "garbage on the pipe",
         "import os\ndef add(a, b):\n    os.write(3, b'J\\xff\\xff\\xff\\xff')\n    return 3",
         fools_exit_status=False,

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -116,7 +118,15 @@ def test_doctor_says_what_to_install_when_nothing_works(
     assert "apt-get install bubblewrap" in done.stdout
 
 
-def test_an_unprivileged_user_gets_a_sandbox_too(bubblewrap: Pool, tmp_path: Path) -> None:
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may look into; pytest closes its own to others whenever a session starts."""
+    with tempfile.TemporaryDirectory(prefix="evenhand-open-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_an_unprivileged_user_gets_a_sandbox_too(bubblewrap: Pool, open_folder: Path) -> None:
     need(os.geteuid() == 0, "root, to become another user")
     python = "/usr/bin/python3"
     version = subprocess.run(
@@ -125,11 +135,11 @@ def test_an_unprivileged_user_gets_a_sandbox_too(bubblewrap: Pool, tmp_path: Pat
     need(version.stdout.strip() == str(sys.version_info[:2]), "a system Python of the same version")
     packages = Path(msgspec.__file__).parent
     # The working copy may lie where another user cannot look; the source and its one dependency are copied.
-    subprocess.run(["cp", "-r", str(ROOT / "src"), str(tmp_path / "src")], check=True)
-    subprocess.run(["cp", "-r", str(packages), str(tmp_path / "src" / "msgspec")], check=True)
+    subprocess.run(["cp", "-r", str(ROOT / "src"), str(open_folder / "src")], check=True)
+    subprocess.run(["cp", "-r", str(packages), str(open_folder / "src" / "msgspec")], check=True)
     code = f"""
 import sys
-sys.path.insert(0, {str(tmp_path / "src")!r})
+sys.path.insert(0, {str(open_folder / "src")!r})
 from evenhand.sandbox.selection import candidates
 from evenhand.sandbox.docker import DockerOptions
 from evenhand.sandbox.conformance import self_check
@@ -141,9 +151,6 @@ with Pool(first.backend, parallel=1, warm=1) as pool:
 print(first.holds)
 print(bad)
 """
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() == "root" and folder.name.startswith(("pytest-", "popen-", "test_")):
-            folder.chmod(0o755)
     done = subprocess.run(
         [python, "-c", code],
         capture_output=True,

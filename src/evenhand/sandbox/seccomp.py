@@ -37,6 +37,8 @@ _REFUSED = {
     "settimeofday": (164, 170), "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171),
     "sethostname": (170, 161), "setdomainname": (171, 162), "vhangup": (153, 58), "nfsservctl": (180, 42),
     "lookup_dcookie": (212, 18), "personality": (135, 92), "vmsplice": (278, 75), "mbind": (237, 235),
+    # Memory that only a control group counts.
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "msgget": (68, 186),
     "move_pages": (279, 239), "migrate_pages": (256, 238), "set_mempolicy": (238, 237),
 }  # fmt: skip
 _CLONE = (56, 220)

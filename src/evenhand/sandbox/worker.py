@@ -168,6 +168,7 @@ def _job(worker: Worker, program: Program) -> dict[str, Any]:
         "stdin": _text(program.stdin),
         "wall_seconds": program.limits.wall_seconds,
         "output_bytes": program.limits.output_bytes,
+        "memory_bytes": program.limits.memory_bytes,
         "rlimits": worker.rlimits(program.limits),
     }
 

@@ -343,9 +343,11 @@ def _run_collected(checks: dict[str, Any], called: set[str]) -> None:
 def _failure(link: Link, error: BaseException) -> dict[str, Any]:
     if link.gone:
         return _verdict(link, "ended_early", link.gone)
+    if isinstance(error, MemoryError):
+        # Raised by the program, or here because of what it answered.
+        return _verdict(link, "memory_limit", f"MemoryError{_place(error)}")
     if any(error is raised for raised in link.raised):
-        reason = "memory_limit" if isinstance(error, MemoryError) else "program_error"
-        return _verdict(link, reason, str(vars(error).get("_message", error)) + _place(error))
+        return _verdict(link, "program_error", str(vars(error).get("_message", error)) + _place(error))
     if isinstance(error, Unsupported | ImportError):
         return _verdict(link, "bad_test", f"{error}{_place(error)}")
     if isinstance(error, NameError):

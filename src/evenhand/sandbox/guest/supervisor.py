@@ -21,6 +21,7 @@ from typing import Any
 from evenhand.sandbox.guest import examiner, program, wire
 
 WORK_FOLDER = "/tmp/work"  # noqa: S108  the sandbox's own tmpfs
+STDIN_FILE = "/tmp/stdin"  # noqa: S108  the same
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER_MODE = 4, 22, 38, 2
 _JOB_LIMIT = 256 * 1024 * 1024
 _OOM_FILES = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
@@ -109,6 +110,7 @@ class Supervisor:
         os.dup2(err_write, 2)
         os.close(out_write)
         os.close(err_write)
+        self._limit_memory()
         # Only now, with the program's process split off, does the test enter this one.
         exam = wire.read_json(self.receive, _JOB_LIMIT) or {}
         self.nonce = str(exam.get("nonce", ""))
@@ -129,6 +131,10 @@ class Supervisor:
             self._wait()
         self._finish(pump, verdict, _memory_kills() > kills)
 
+    def _limit_memory(self) -> None:
+        """Hold the test's own memory too: what the program answers may make it grow."""
+        resource.setrlimit(resource.RLIMIT_DATA, (int(self.job["memory_bytes"]) * 3 // 4,) * 2)
+
     def _write_files(self) -> None:
         files = {name: base64.b64decode(data) for name, data in self.job["files"].items()}
         files[program.FILE_NAME] = self.job["source"].encode("utf-8", "surrogatepass")
@@ -143,9 +149,7 @@ class Supervisor:
         """In the child: keep only the program's own descriptors and limits, then run it."""
         status = 1
         try:
-            stdin = os.memfd_create("stdin")
-            os.write(stdin, base64.b64decode(self.job["stdin"]))
-            os.lseek(stdin, 0, os.SEEK_SET)
+            stdin = self._stdin()
             kept = [stdin, out, err] + ([] if link is None else [link])
             copies = [os.dup(fd) for fd in kept]
             high = max(copies) + 1
@@ -171,6 +175,14 @@ class Supervisor:
             sys.stderr.flush()
         finally:
             os._exit(status)
+
+    def _stdin(self) -> int:
+        """Standard input as a file without a name: files have a limit of their own, nameless memory has none."""
+        with open(STDIN_FILE, "xb") as file:
+            file.write(base64.b64decode(self.job["stdin"]))
+        stdin = os.open(STDIN_FILE, os.O_RDONLY)
+        os.unlink(STDIN_FILE)
+        return stdin
 
     def _wait(self) -> None:
         """Reap until the program itself has ended."""
@@ -240,6 +252,11 @@ class Supervisor:
     def _finish(self, pump: threading.Thread, verdict: dict[str, Any] | None, memory: bool) -> None:
         # A program that answered to the end is still waiting for the next call.
         self.alive = self.status is None and not self._has_ended()
+        if verdict is not None and verdict["passed"] and not self.alive:
+            # A child of its own answered in its place, or it ended behind the test's back.
+            verdict.update(
+                passed=False, reason="ended_early", message="the program ended before its test did"
+            )
         self._kill_all()
         self._wait()
         null = os.open("/dev/null", os.O_RDWR)

@@ -56,7 +56,7 @@ class ServiceUnderTest:
         sent = dict(headers or {})
         if token is not None:
             sent.setdefault("Authorization", f"Bearer {token}")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             connection.request(method, path, body=body, headers=sent)
             response = connection.getresponse()
@@ -98,9 +98,9 @@ def running_service(
     database_url: str, *, limits: Limits | None = None, **config: Any
 ) -> Iterator[ServiceUnderTest]:
     """A server over the database at `database_url`, stopped gracefully at the end."""
-    settings = ServerConfig(
-        database=database_url, port=0, admin_token=Secret(ADMIN), limits=limits or Limits(), **config
-    )
+    # A busy machine must not turn a query of the tests into one that takes too long.
+    chosen = limits or Limits(query_seconds=60.0)
+    settings = ServerConfig(database=database_url, port=0, admin_token=Secret(ADMIN), limits=chosen, **config)
     database = open_database(
         database_url, capacity=settings.limits.waiting_writes, time_limit=settings.limits.query_seconds
     )
@@ -116,6 +116,6 @@ def running_service(
         yield service
     finally:
         server.should_exit = True
-        thread.join(timeout=120)
+        thread.join(timeout=300)
         listener.close()
         database.close()

@@ -245,7 +245,7 @@ class ServerProcess:
             return 0
         self._process.send_signal(number)
         try:
-            status = self._process.wait(timeout=120)
+            status = self._process.wait(timeout=300)
         except subprocess.TimeoutExpired:
             self._process.kill()
             status = self._process.wait()

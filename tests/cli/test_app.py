@@ -12,7 +12,7 @@ from evenhand.cli.app import COMMANDS
 
 def evenhand(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "evenhand", *args], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "evenhand", *args], capture_output=True, text=True, timeout=300
     )
 
 

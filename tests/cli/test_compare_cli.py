@@ -14,7 +14,7 @@ from tests.runs import single, usage, write_run
 
 def evenhand(*args: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "evenhand", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=env)
 
 
 def scores(right: int, total: int) -> dict[int, list[float | None]]:

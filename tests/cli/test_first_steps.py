@@ -11,7 +11,7 @@ from tests.runs import single, usage, write_run
 def refused(*args: str | Path) -> str:
     """What a refused command says."""
     command = [sys.executable, "-m", "evenhand", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
     return done.stderr
@@ -58,7 +58,7 @@ def test_the_scorer_of_a_benchmark_scores_a_file(tmp_path: Path) -> None:
     (tmp_path / "answers.jsonl").write_text('{"response": "a", "target": "a"}\nbad\n')
     command = [sys.executable, "-m", "evenhand", "score", "answers.jsonl", "--skip-invalid"]
     done = subprocess.run(
-        [*command, "--scorer", "bench.py:check"], capture_output=True, text=True, timeout=120, cwd=tmp_path
+        [*command, "--scorer", "bench.py:check"], capture_output=True, text=True, timeout=300, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
     assert "1 line could not be read" in done.stdout
@@ -68,7 +68,7 @@ def test_the_classic_gate_speaks_in_sentences(tmp_path: Path) -> None:
     spent = usage(tokens=10, cost=0.1, seconds=1.0)
     run = write_run(tmp_path / "run", single([1.0, 0.0]), usage=spent)
     command = [sys.executable, "-m", "evenhand", "gate", str(run), str(run), "--policy", "classic"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert "success_rate: equal (candidate 0.5000, base 0.5000)" in done.stdout
     assert "{" not in done.stdout
 

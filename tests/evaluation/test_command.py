@@ -8,11 +8,11 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.ab_suites import wait_for
 from tests.evaluation.runs import evenhand, lines, timeless
 
 from evenhand.models.mock import MockModelServer
@@ -172,18 +172,22 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
     tmp_path: Path, bench: Path, model: MockModelServer
 ) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(ROWS[n % 2]) + "\n" for n in range(200)))
-    model.latency = 0.1
+
+    def slower(call: MockCall) -> MockAnswer:
+        # From the twentieth on, so slowly that the run cannot end before the signal.
+        return MockAnswer(text=capital(call), latency=3.0 if model.requests >= 20 else 0.0)
+
+    model.answer = slower
     command = ["eval", "run", "-b", str(bench), *flags(model), "-c", "4", "-o", str(tmp_path / "out")]
     process = subprocess.Popen(
         [sys.executable, "-m", "evenhand", *command], stderr=subprocess.PIPE, text=True
     )
-    while model.requests < 20:
-        time.sleep(0.01)
+    wait_for(lambda: model.requests >= 20, 120)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 130
     assert f"resume with: evenhand {' '.join(command)} --resume" in errors
-    model.latency = 0.0
+    model.answer = capital
     assert evenhand(*command, "--resume").returncode == 0
     assert model.requests == 200, "what was in flight was waited for"
 
@@ -283,7 +287,7 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_lost(
         [sys.executable, "-m", "evenhand", *command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)),
     )
     assert done.returncode == 1

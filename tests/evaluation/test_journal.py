@@ -91,7 +91,9 @@ except StorageFailed as error:
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
     """The file size limit stands in for the disk: the write that crosses it is cut short in the same way."""
     path = tmp_path / "journal"
-    done = subprocess.run([sys.executable, "-c", FILL, str(path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", FILL, str(path)], capture_output=True, text=True, timeout=300
+    )
     assert "cannot be written" in done.stdout, done.stderr
     assert "what was finished before is kept" in done.stdout
     written = int(done.stdout.split()[0])

@@ -47,7 +47,7 @@ def mock_model(*options: str) -> Iterator[str]:
             yield process.stdout.readline().strip()
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(10) == 0
+            assert process.wait(120) == 0
             assert process.stderr.read() == ""
 
 

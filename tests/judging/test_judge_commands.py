@@ -5,11 +5,11 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ab_suites import wait_for
 from tests.judging.commands import evenhand, mock_model, read_lines, write_lines
 
 PLANTED = "sk-planted-0123456789abcdef"
@@ -78,21 +78,19 @@ def test_an_interrupted_run_is_resumed_without_repeating_calls(tmp_path: Path) -
         "2",
         "--no-cache",
     ]
-    with mock_model("--answers", script, "--latency", "0.05") as url:
+    journal = tmp_path / "out.jsonl.partial"
+    # Two at a time, a second each: there is half a minute for the signal to come in between.
+    with mock_model("--answers", script, "--latency", "1") as url:
         command = [sys.executable, "-m", "evenhand", *options, "--judge-url", url]
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-        journal = tmp_path / "out.jsonl.partial"
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and not (
-            journal.exists() and len(journal.read_bytes().splitlines()) > 5
-        ):
-            time.sleep(0.02)
+        wait_for(lambda: journal.exists() and len(journal.read_bytes().splitlines()) > 5, 120)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=240)
         assert process.returncode == 130, said
         kept = len(read_lines(journal))
         assert 5 < kept < 60
         assert not (tmp_path / "out.jsonl").exists()
+    with mock_model("--answers", script) as url:
         journal.write_bytes(journal.read_bytes() + b'{"problem_idx": 59, "rew')
         done = evenhand(*options, "--judge-url", url, "--resume", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

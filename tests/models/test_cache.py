@@ -164,7 +164,7 @@ def test_several_processes_share_a_file_and_lose_nothing(tmp_path: Path) -> None
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(600)
     assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
     cache = ReplyCache(path, max_bytes=1 << 30)
     for name in range(4):

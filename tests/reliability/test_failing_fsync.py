@@ -24,7 +24,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need(compiler is not None, "a C compiler (Debian package gcc)")
     target = tmp_path_factory.mktemp("disk") / "failing_disk.so"
     command = [str(compiler), "-shared", "-fPIC", "-O1", "-w", "-o", str(target), str(SOURCE)]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(command, check=True, timeout=300)
     return target
 
 
@@ -113,7 +113,7 @@ def test_case_62_a_commit_after_the_failure_does_not_rest_on_what_was_lost(
     environment = {**os.environ, "LD_PRELOAD": str(library), "FSYNC_FAILS": str(tmp_path / "fsync-fails")}
     url = f"sqlite:///{path}"
     done = subprocess.run(
-        [sys.executable, "-c", ALONE, url], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", ALONE, url], env=environment, capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stdout) == (9, "refused failed-1\nrefused failed-2\n"), done.stderr
     cut_the_power(path)

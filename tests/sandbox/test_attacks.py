@@ -208,7 +208,7 @@ print("written", written >> 20)
 
 def test_files_are_limited(any_limits: Pool, tmp_path: Path) -> None:
     control = subprocess.run(
-        [sys.executable, "-I", "-c", FILL, str(tmp_path)], capture_output=True, timeout=120
+        [sys.executable, "-I", "-c", FILL, str(tmp_path)], capture_output=True, timeout=300
     )
     assert control.stdout == b"written 16\n"
     found = any_limits.execute(Program(source=FILL, limits=TIGHT))

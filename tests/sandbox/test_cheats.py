@@ -272,6 +272,6 @@ def test_control_the_cheat_fools_a_harness_that_trusts_the_exit_status(cheat: Ch
         source = cheat.source
     code = f"{source}\n{cheat.test}"
     done = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, timeout=120, stdin=subprocess.DEVNULL
+        [sys.executable, "-I", "-c", code], capture_output=True, timeout=300, stdin=subprocess.DEVNULL
     )
     assert done.returncode == 0, done.stderr

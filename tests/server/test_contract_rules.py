@@ -211,7 +211,7 @@ def test_a_long_name_is_taken_or_refused_alike_and_never_a_failure(client: Clien
 def raw_request(client: Client, text: bytes) -> tuple[int, bytes]:
     """The status and body of the answer to a hand-written request."""
     parts = urlsplit(client.address)
-    with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=10) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=300) as connection:
         connection.sendall(text)
         answer = http.client.HTTPResponse(connection)
         answer.begin()

@@ -78,7 +78,7 @@ def test_other_types_unknown_datasets_and_repeats(service: ServiceUnderTest) -> 
 def test_a_compressed_chunked_upload_streams_in(service: ServiceUnderTest) -> None:
     made = dataset(service)
     packed = gzip.compress(b"".join(b'{"input": %d}\n' % n for n in range(20_000)))
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=300)
     headers = NDJSON | {"Content-Encoding": "gzip", "Authorization": f"Bearer {ADMIN}"}
     parts = [packed[n : n + 5000] for n in range(0, len(packed), 5000)]
     connection.request("POST", f"/v1/datasets/{made}/items/import", iter(parts), headers, encode_chunked=True)

@@ -23,6 +23,7 @@ def provider(client: Client, **options: Any) -> TracerProvider:
     exporter = OTLPSpanExporter(
         endpoint=f"{client.address}/v1/traces",
         headers={"authorization": f"Bearer {client.token}", "x-project-id": client.project},
+        timeout=300,
         **options,
     )
     made = TracerProvider(resource=Resource.create({"service.name": "shop"}))
@@ -43,7 +44,7 @@ def test_the_SDKs_own_exporter(client: Client, compression: Compression) -> None
             child.set_attribute("tags", ["a", "b"])
         with pytest.raises(ValueError, match="out of stock"), tracer.start_as_current_span("failing"):
             raise ValueError("out of stock")
-    assert made.force_flush()
+    assert made.force_flush(120_000)
     made.shutdown()
     context = root.get_span_context()
     trace = client.get(f"/v1/traces/{format_trace_id(context.trace_id)}", project_id=client.project).body
@@ -72,7 +73,7 @@ def test_a_thousand_spans_in_batches_arrive_once_each(client: Client) -> None:
         for number in range(1000):
             with tracer.start_as_current_span(f"step {number}"):
                 pass
-    assert made.force_flush()
+    assert made.force_flush(120_000)
     made.shutdown()
     trace_id = format_trace_id(root.get_span_context().trace_id)
     trace = client.get(f"/v1/traces/{trace_id}", project_id=client.project).body
@@ -87,11 +88,11 @@ def model() -> Iterator[MockModelServer]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     server = MockModelServer("The capital is Paris.")
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(server.start(), loop).result(60)
     yield server
-    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
+    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(60)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
+    thread.join(60)
     loop.close()
 
 
@@ -99,6 +100,7 @@ def test_an_instrumented_OpenAI_client(client: Client, model: MockModelServer) -
     exporter = OTLPSpanExporter(
         endpoint=f"{client.address}/v1/traces",
         headers={"authorization": f"Bearer {client.token}", "x-project-id": client.project},
+        timeout=300,
     )
     made = TracerProvider()
     made.add_span_processor(SimpleSpanProcessor(exporter))

@@ -100,7 +100,7 @@ def drive(
             for part in (case.path_parameters, case.query, case.body):
                 if isinstance(part, dict):
                     part.update({name: real[name] for name in part if name in real})
-        response = case.call(base_url=url, headers={"Authorization": f"Bearer {ADMIN}"})
+        response = case.call(base_url=url, headers={"Authorization": f"Bearer {ADMIN}"}, timeout=300)
         seen[response.status_code] += 1
         case.validate_response(response, checks=CHECKS)
 

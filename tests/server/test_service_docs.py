@@ -26,7 +26,7 @@ def test_the_curl_examples_print_what_the_page_says(tmp_path: Path) -> None:
             env={"PATH": os.environ["PATH"], "URL": service.url, "TOKEN": ADMIN},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
     assert done.returncode == 0, done.stderr
     printed, told = done.stdout.splitlines(), block("text").splitlines()
@@ -62,7 +62,7 @@ def test_public_pages_need_no_token_and_no_network(path: str, tmp_path: Path) ->
 def test_what_is_no_http_gets_the_error_envelope(text: bytes, tmp_path: Path) -> None:
     with (
         running_service(f"sqlite:///{tmp_path / 'e.db'}") as service,
-        socket.create_connection(("127.0.0.1", service.port), timeout=10) as client,
+        socket.create_connection(("127.0.0.1", service.port), timeout=300) as client,
     ):
         client.sendall(text)
         answer = b""

@@ -30,7 +30,7 @@ def test_the_curl_examples_print_what_the_page_says(tmp_path: Path) -> None:
             env={"PATH": os.environ["PATH"], "URL": service.url, "TOKEN": ADMIN},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
     assert done.returncode == 0, done.stderr
     # jq prints 1.0 as it came, or as 1: that depends on its version

@@ -110,7 +110,7 @@ def test_a_backend_that_is_ended_before_the_commit_is_asked_again(
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             other.execute("SELECT pg_advisory_unlock(%s)", [WRITER_LOCK])
-            thread.join(timeout=60)
+            thread.join(timeout=300)
         assert [reply.status for reply in replies] == [201]
         assert client.get(f"/v1/datasets/{dataset}").body["item_count"] == 1
         client.close()

@@ -117,7 +117,7 @@ class ReplyCache:
         return connection
 
     def _connected(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=60.0, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")

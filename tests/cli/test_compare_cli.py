@@ -177,6 +177,15 @@ def test_the_html_report_shows_answers_side_by_side_and_runs_nothing(tmp_path: P
         tab.locator("details").first.click()
         assert "<img src=x onerror=alert(1)>" in tab.locator("details").first.inner_text()
         assert dialogs == []
+        for width, beside in ((1200, True), (390, False)):
+            tab.set_viewport_size({"width": width, "height": 800})
+            left, right = (
+                tab.locator("details").first.locator(".columns > div").nth(n).bounding_box() for n in (0, 1)
+            )
+            assert left is not None
+            assert right is not None
+            assert (left["y"] == right["y"]) is beside
+            assert tab.evaluate("document.documentElement.scrollWidth") == width
 
 
 POLICY = "version: 1\ndefaults: {max_drop: 0.05}\nbenchmarks: {bench: {tier: critical}}\n"

@@ -96,3 +96,14 @@ def test_ticks_and_their_texts() -> None:
         "2.5e+07",
         "1e-06",
     ]
+
+
+def test_a_long_label_is_cut_and_whole_when_pointed_at() -> None:
+    long = "number theory and its applications to cryptography"
+    for picture in (
+        plots.forest([plots.IntervalRow(long, 1.0)], title="t", x_label="x"),
+        plots.bars([plots.Bar(long, 1.0)], title="t", x_label="x"),
+        plots.heat_map([long], ["c"], [[1.0]], title="t"),
+    ):
+        assert f"{long[:28]}…" in texts(picture)
+        assert long in [element.text for element in ElementTree.fromstring(picture).iter(SVG + "title")]

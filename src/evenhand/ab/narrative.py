@@ -97,13 +97,19 @@ def next_steps(report: Findings) -> list[str]:
     steps += _data(report)
     if report.verdict == "treatment" and readiness.ready and not quality.success_contradicts_acceptance:
         unproven = sum(not outlook.settled for outlook in readiness.outlook)
-        doubt = (
-            f", though {unproven} of the three gates " + ("is" if unproven == 1 else "are") + " not proven"
-        )
         steps.append(
-            f"All gates hold with enough repeats: {report.treatment} can be promoted{doubt if unproven else ''}."
+            f"All gates hold with enough repeats: {report.treatment} can be promoted{_DOUBTS[unproven]}."
         )
     return steps
+
+
+_DOUBTS = (
+    "",
+    ", though one of the three gates is not proven",
+    ", though two of the three gates are not proven",
+    ", though none of the three gates is proven",
+)
+"""By how many of the gates are not proven."""
 
 
 def _repeats(report: Findings) -> list[str]:

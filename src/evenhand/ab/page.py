@@ -56,9 +56,8 @@ def page(report: Findings) -> str:
 
 
 def _table(table: TextTable) -> Table:
-    # The labels too: columns that are not numeric are broken inside words on a narrow screen.
     columns = _distinct(table.columns)
-    return Table(columns, table.rows, numeric=columns)
+    return Table(columns, table.rows, numeric=columns[1:])
 
 
 def _distinct(columns: tuple[str, ...]) -> tuple[str, ...]:

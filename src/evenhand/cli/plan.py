@@ -100,13 +100,17 @@ def _rows(planned: Planned) -> list[list[str]]:
     ]
 
 
+def _repeats(number: int) -> str:
+    return "1 repeat" if number == 1 else f"{number} repeats"
+
+
 COLUMNS = ["problems", "repeats", "answers (both sides)", "cost (USD)", "power"]
 
 
 def _print(out: Console, planned: Planned) -> None:
     best = planned.plans[0]
     out.print(
-        f"{best.problems:,} problems × {best.repeats} {'repeat' if best.repeats == 1 else 'repeats'} on each side show a "
+        f"{best.problems:,} problems × {_repeats(best.repeats)} on each side show a "
         f"difference of {planned.effect * 100:.1f} points with {best.power:.0%} power.",
         markup=False,
     )
@@ -124,7 +128,7 @@ def _page(planned: Planned) -> str:
         for plan in planned.curve
     ]
     chart = lines(
-        [Series(f"{planned.curve[0].repeats} repeats", points)],
+        [Series(_repeats(planned.curve[0].repeats), points)],
         title=f"Power to see {planned.effect * 100:.1f} points",
         x_label="cost (USD)" if priced else "problems",
         y_label="power",

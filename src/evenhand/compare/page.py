@@ -4,6 +4,7 @@ from evenhand.compare.comparison import Comparison, Flip
 from evenhand.compare.markdown import facts, interval, number
 from evenhand.plots import (
     Badge,
+    Columns,
     Details,
     Figure,
     IntervalRow,
@@ -116,8 +117,12 @@ def _flip(flip: Flip) -> Part:
         f"Problem {flip.problem_idx}{category}: {kind}, {number(flip.base)} to {number(flip.candidate)}",
         [
             Preformatted("" if flip.expected is None else str(flip.expected), "Expected"),
-            Preformatted(flip.base_response, "Base"),
-            Preformatted(flip.candidate_response, "Candidate"),
+            Columns(
+                [
+                    Preformatted(flip.base_response, "Base"),
+                    Preformatted(flip.candidate_response, "Candidate"),
+                ]
+            ),
         ],
     )
 

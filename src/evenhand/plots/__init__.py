@@ -7,6 +7,7 @@ script and no network, and escapes every label.
 from evenhand.plots.bars import Bar, bars
 from evenhand.plots.document import (
     Badge,
+    Columns,
     Details,
     Figure,
     Paragraph,
@@ -24,6 +25,7 @@ __all__ = [
     "Badge",
     "Band",
     "Bar",
+    "Columns",
     "Details",
     "Figure",
     "IntervalRow",

@@ -36,7 +36,7 @@ def bars(rows: Sequence[Bar], *, title: str, x_label: str) -> str:
     words = []
     for index, row in enumerate(rows):
         y = top + ROW * (index + 0.5)
-        parts.append(svg.text(LABEL_WIDTH - 10, y + 4, svg.shortened(row.label, 32), anchor="end"))
+        parts.append(svg.row_label(LABEL_WIDTH - 10, y + 4, row.label))
         if row.value is None:
             parts.append(svg.text(LABEL_WIDTH + 10, y + 4, "no data", fill=svg.FAINT))
             words.append(f"{row.label}: no data")

@@ -53,7 +53,13 @@ class Details(Struct, frozen=True):
     parts: Sequence["Part"]
 
 
-Part = Paragraph | Badge | Table | Figure | Preformatted | Details
+class Columns(Struct, frozen=True):
+    """Parts side by side; one below the other where the screen is narrow."""
+
+    parts: Sequence["Part"]
+
+
+Part = Paragraph | Badge | Table | Figure | Preformatted | Details | Columns
 
 
 class Section(Struct, frozen=True):
@@ -85,7 +91,9 @@ overflow-wrap:break-word;min-width:4rem}
 th{background:var(--soft);font-weight:600}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 figure{margin:1rem 0;overflow-x:auto}
-figure svg{max-width:none;height:auto}
+figure svg{max-width:100%;height:auto}
+.columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:0 1rem}
+.columns>*{min-width:0}
 figcaption{color:var(--faint);font-size:.9rem}
 pre{background:var(--soft);padding:.7rem;border-radius:.4rem;white-space:pre-wrap;overflow-wrap:anywhere;
 font-size:.85rem;max-height:24rem;overflow:auto}
@@ -129,6 +137,9 @@ def _part(part: Part) -> str:
         case Preformatted(text=text, caption=caption):
             words = f"<p>{safe(caption)}</p>" if caption else ""
             return f"{words}<pre>{safe(text)}</pre>"
+        case Columns(parts=parts):
+            columns = "".join(f"<div>{_part(one)}</div>" for one in parts)
+            return f"<div class='columns'>{columns}</div>"
         case Details(summary=summary, parts=parts):
             return (
                 f"<details><summary>{safe(summary)}</summary>{''.join(_part(one) for one in parts)}</details>"

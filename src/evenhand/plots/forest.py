@@ -39,7 +39,7 @@ def forest(rows: Sequence[IntervalRow], *, title: str, x_label: str, reference: 
         parts.append(svg.line(at, top - 4, at, bottom, stroke=svg.INK, dash="4 3"))
     for index, row in enumerate(rows):
         y = top + ROW * (index + 0.5)
-        parts.append(svg.text(LABEL_WIDTH - 10, y + 4, svg.shortened(row.label, 32), anchor="end"))
+        parts.append(svg.row_label(LABEL_WIDTH - 10, y + 4, row.label))
         parts.append(svg.text(right + 12, y + 4, svg.shortened(row.note, 26), size=11, fill=svg.FAINT))
         if row.value is None:
             parts.append(

@@ -36,7 +36,7 @@ def heat_map(
     words = []
     for row, (label, values) in enumerate(zip(row_labels, cells, strict=True)):
         y = top + CELL_HEIGHT * row
-        parts.append(svg.text(LABEL_WIDTH - 10, y + 16, svg.shortened(label, 32), anchor="end"))
+        parts.append(svg.row_label(LABEL_WIDTH - 10, y + 16, label))
         for column, value in enumerate(values):
             x = LABEL_WIDTH + width * column
             tip = f"{label}, {column_labels[column]}: {'no data' if value is None else tick_text(value)}"

@@ -28,7 +28,7 @@ def histogram(groups: Mapping[str, Sequence[float]], *, title: str, x_label: str
             label = f"{svg.shortened(name, 40)} (n = {len(finite)}, median {tick_text(middle)})"
             parts += _panel(finite, scale, base, index, bins)
             parts.append(svg.line(scale.at(middle), base, scale.at(middle), base - PANEL + 24, dash="3 2"))
-        parts.append(svg.text(LEFT + 4, base - PANEL + 18, label, size=11))
+        parts.append(svg.text(LEFT + 4, base - PANEL + 18, label, size=11, halo=True))
         words.append(label)
     return svg.picture(WIDTH, bottom + 42, title, "; ".join(words), parts)
 

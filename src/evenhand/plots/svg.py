@@ -10,6 +10,9 @@ SERIES_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e
 INK = "var(--ink, #1f2328)"
 FAINT = "var(--faint, #6a737d)"
 GRID = "var(--grid, #d8dee4)"
+BACK = "var(--back, #fff)"
+ROW_LABEL = 29
+"""How many characters of a row's name fit beside a picture."""
 FONT = "font-family='system-ui, sans-serif'"
 
 
@@ -22,7 +25,7 @@ def picture(width: float, height: float, title: str, description: str, body: Ite
     """An SVG document with an accessible name and description."""
     return (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:.0f} {height:.0f}' width='{width:.0f}' "
-        f"role='img' aria-label='{safe(title)}' {FONT}>"
+        f"style='min-width:min({width:.0f}px,34rem)' role='img' aria-label='{safe(title)}' {FONT}>"
         f"<title>{safe(title)}</title><desc>{safe(description)}</desc>"
         f"{text(0, 16, title, size=14, weight=600)}{''.join(body)}</svg>"
     )
@@ -49,12 +52,21 @@ def text(
     size: float = 12,
     fill: str = INK,
     weight: int = 400,
+    halo: bool = False,
+    tip: str = "",
 ) -> str:
-    """A line of text."""
+    """A line of text; a `halo` in the page's colour keeps it readable where lines pass behind it."""
+    around = f";paint-order:stroke;stroke:{BACK};stroke-width:4px" if halo else ""
     return (
         f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' font-size='{size:g}' font-weight='{weight}' "
-        f"style='fill:{fill}'>{safe(value)}</text>"
+        f"style='fill:{fill}{around}'>{safe(value)}{_tip(tip)}</text>"
     )
+
+
+def row_label(right: float, y: float, label: str) -> str:
+    """The name of a row, ending at `right`; what is cut off shows when pointed at."""
+    shown = shortened(label, ROW_LABEL)
+    return text(right, y, shown, anchor="end", tip=label if shown != label else "")
 
 
 def line(

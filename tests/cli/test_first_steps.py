@@ -121,3 +121,12 @@ def test_an_error_rate_of_nothing_is_refused() -> None:
     assert "alpha must lie between" in refused(
         "plan", "--effect", "0.1", "--discordant", "0.2", "--alpha", "0"
     )
+
+
+def test_numbers_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", single([1.0, 0.0, 1.0]))
+    assert "max_drop must be a number from 0 up" in refused("compare", run, run, "--max-drop", "inf")
+    plan = ("plan", "--discordant", "0.1", "--effect")
+    assert "too small: no number of problems would show it" in refused(*plan, "1e-9")
+    for cost in ("-1", "inf", "nan"):
+        assert "costs and labels must be numbers from 0 up" in refused(*plan, "0.1", "--answer-cost", cost)

@@ -196,6 +196,7 @@ HOSTILE = [
     " ",
     "a" + "\u0301\u0323" * 20_000,
     "\u202e\x1b[31mred",
+    "a cut emoji \ud83d",
     None,
     {"nested": [1, 2]},
     10**30,

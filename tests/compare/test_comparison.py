@@ -156,3 +156,9 @@ def test_too_little_coverage_is_inconclusive_whatever_the_numbers_say() -> None:
 def test_bad_options_are_named(name: str, value: float) -> None:
     with pytest.raises(OptionError, match=name):
         replace(Options(), **{name: value})
+
+
+def test_a_tolerance_of_next_to_nothing_asks_for_no_number_of_problems() -> None:
+    base, candidate = single([1.0, 0.0, 1.0, 0.0]), single([1.0, 1.0, 0.0, 0.0])
+    found = compare_runs(run(base), run(candidate), Options(max_drop=1e-9))
+    assert found.verdict.next_step == "Run more problems; the differences so far are too few to say how many."

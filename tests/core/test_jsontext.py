@@ -125,3 +125,10 @@ def test_repeated_keys_agree_with_the_standard_library(value: object, escaped: b
     except _Doubled:
         expected = True
     assert (jsontext.repeated_key(text.encode()) is not None) == expected
+
+
+@given(st.text(alphabet="a\\u\ud83d\ude00d8", max_size=12))
+def test_only_surrogates_without_a_partner_are_replaced(text: str) -> None:
+    mended = jsontext.without_lone_surrogates(json.dumps(text).encode())
+    joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    assert jsontext.decode(mended) == "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in joined)

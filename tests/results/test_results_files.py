@@ -139,3 +139,11 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> Non
         file.write({"a": float("nan")})
     assert path.read_text() == "old\n"
     assert [found.name for found in tmp_path.iterdir()] == ["results.jsonl"]
+
+
+def test_a_byte_order_mark_and_an_emoji_that_was_cut_do_not_stop_a_reader(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    row = {"problem_idx": 1, "reward": 1.0, "model_response": "a\ud83d \U0001f600 \\ud83d"}
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(row).encode() + b"\n")
+    [sample] = read_run(path).samples
+    assert sample.model_response == "a\ufffd \U0001f600 \\ud83d"

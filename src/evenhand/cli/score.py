@@ -49,7 +49,7 @@ class Run:
     def score(self, out: ScoresFile, *, input_format: str | None, skip_invalid: bool) -> None:
         """Read, score and write row by row."""
         reject = self.skip if skip_invalid else None
-        rows = read_rows(self.path, format=input_format, reject=reject)
+        rows = read_rows(self.path, format=input_format, reject=reject, surrogates=True)
         total = guess_count(self.path, format=input_format) if sys.stderr.isatty() else None
         with progress("Scoring", total=total) as steps:
             for row in rows:

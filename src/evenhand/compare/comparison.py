@@ -23,6 +23,10 @@ FALLBACK_EFFECT = 0.01
 """The drop that the next step is about when no drop at all is tolerated: one point."""
 
 
+SMALLEST_EFFECT = 1e-4
+"""In standard deviations: no number of problems that anyone could run shows a smaller one."""
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """What the caller decides."""
 
@@ -38,8 +42,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Compare although the runs did not measure the same thing."""
 
     def __post_init__(self) -> None:
-        if not self.max_drop >= 0:
-            raise OptionError(f"max_drop must not be negative, and is {self.max_drop}")
+        if not 0 <= self.max_drop < float("inf"):
+            raise OptionError(f"max_drop must be a number from 0 up, and is {self.max_drop}")
         if not 0 <= self.min_coverage <= 1:
             raise OptionError(f"min_coverage must lie between 0 and 1, and is {self.min_coverage}")
         if not 0.5 <= self.confidence_level < 1:
@@ -255,11 +259,10 @@ def detectable(spread: float, n: int, options: Options) -> float:
 
 
 def _more_problems(spread: float, n: int, options: Options) -> int | None:
-    if spread == 0.0:
+    effect = options.max_drop or FALLBACK_EFFECT
+    if spread == 0.0 or effect < SMALLEST_EFFECT * spread:
         return None
-    needed = required_n(
-        options.max_drop or FALLBACK_EFFECT, spread, alpha=1 - options.confidence_level, alternative="greater"
-    )
+    needed = required_n(effect, spread, alpha=1 - options.confidence_level, alternative="greater")
     return max(0, needed - n)
 
 

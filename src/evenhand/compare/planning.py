@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 from msgspec import Struct
 
+from evenhand.compare.comparison import SMALLEST_EFFECT
 from evenhand.core.errors import InputError, OptionError
 from evenhand.metrics.power import power_of, required_n
 from evenhand.metrics.types import Alternative
@@ -128,7 +129,7 @@ def make_plan(
 ) -> Planned:
     """The problems needed for each number of repeats, and the cheapest way."""
     cost = cost or Cost()
-    if not effect > 0:
+    if not 0 < effect < float("inf"):
         raise OptionError(f"the effect must be above 0, and is {effect}")
     if not 0 < power < 1:
         raise OptionError(f"the power must lie between 0 and 1, and is {power}")
@@ -138,6 +139,10 @@ def make_plan(
         raise InputError(
             "the pilot shows no differences at all: nothing to plan from; state assumptions instead"
         )
+    if effect < SMALLEST_EFFECT * max(map(noise.sd, repeats)):
+        raise OptionError(f"an effect of {effect:g} is too small: no number of problems would show it")
+    if not all(0 <= part < float("inf") for part in (cost.answer, cost.judge, cost.label, cost.labels)):
+        raise OptionError("costs and labels must be numbers from 0 up")
     goal = _Goal(effect=effect, noise=noise, alpha=alpha, alternative=alternative, cost=cost)
     plans = [
         _plan(

@@ -21,6 +21,10 @@ T = TypeVar("T")
 _QUOTED = re.compile(rb'"[^"]*"')
 _ALIKE = bytes.maketrans(b"{}", b"[]")
 _NEITHER_QUOTE_NOR_BRACKET = bytes(byte for byte in range(256) if byte not in b'"[]{}')
+# An escaped backslash, a pair of surrogates, or a surrogate alone: only the last has group 1.
+_SURROGATES = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
 _ENCODER = msgspec.json.Encoder()
 _DECODE_ANY = msgspec.json.Decoder().decode
 _DECODE_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -51,6 +55,11 @@ def decode(text: str | bytes, *, type: Any = Any, max_depth: int = MAX_DEPTH) ->
         raise InputError(f"JSON is nested too deeply (more than {max_depth} levels)") from None
     except UnicodeDecodeError as error:
         raise InputError(f"invalid UTF-8 at byte {error.start}") from None
+
+
+def without_lone_surrogates(data: bytes) -> bytes:
+    """JSON text with U+FFFD in place of surrogates that have no partner, as a cut emoji leaves them."""
+    return _SURROGATES.sub(lambda found: b"\\ufffd" if found[1] else found[0], data)
 
 
 def check_depth(data: bytes, max_depth: int = MAX_DEPTH) -> None:

@@ -5,10 +5,10 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from evenhand.core.errors import InputError
-from evenhand.core.jsontext import decode
+from evenhand.core.jsontext import decode, without_lone_surrogates
 from evenhand.datasets.rows import Reject, Row
 
 MAX_LINE = 64 * 1024 * 1024
@@ -17,8 +17,11 @@ MAX_LINE = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
-def read(path: Path, reject: Reject) -> Iterator[Row]:
-    """The objects of the file; blank lines and a byte-order mark are passed over."""
+def read(path: Path, reject: Reject, *, surrogates: bool = False) -> Iterator[Row]:
+    """The objects of the file; blank lines and a byte-order mark are passed over.
+
+    With `surrogates` a text with a surrogate that has no partner is kept as it stands; otherwise its line is bad.
+    """
     with open_binary(path) as file:
         number = 0
         while line := _next_line(file, path, number + 1):
@@ -32,7 +35,7 @@ def read(path: Path, reject: Reject) -> Iterator[Row]:
             if not line.strip():
                 continue
             try:
-                value = decode(line)
+                value = _decode_all(line) if surrogates else decode(line)
                 if not isinstance(value, dict):
                     raise InputError(f"expected a JSON object, found {_kind(value)}")
                 _check_keys(line, value)
@@ -40,6 +43,17 @@ def read(path: Path, reject: Reject) -> Iterator[Row]:
                 reject(InputError(error.reason, path=path, line=number))
                 continue
             yield Row(number, value)
+
+
+def _decode_all(line: bytes) -> Any:
+    try:
+        return decode(line)
+    except InputError:
+        mended = without_lone_surrogates(line)
+        if mended == line:
+            raise
+        decode(mended)  # everything else must be sound
+        return json.loads(line)
 
 
 def open_binary(path: Path) -> BinaryIO:
@@ -64,7 +78,7 @@ def _check_keys(line: bytes, value: dict[str, object]) -> None:
     """`InputError` when the object has a key twice: decoders keep the last and say nothing."""
     for key in value:
         # A key's text seen once cannot be there twice; seen again it may also be a value or a key further in.
-        if line.count(b'"' + key.encode() + b'"') > 1:
+        if line.count(b'"' + key.encode("utf-8", "replace") + b'"') > 1:
             json.loads(line, object_pairs_hook=_distinct, parse_int=str)
             return
 

@@ -38,11 +38,18 @@ class Row(NamedTuple):
     """Column or key to value."""
 
 
-def read_rows(path: Path | str, *, format: str | None = None, reject: Reject | None = None) -> Iterator[Row]:  # noqa: A002  the command line's name
+def read_rows(
+    path: Path | str,
+    *,
+    format: str | None = None,  # noqa: A002  the command line's name
+    reject: Reject | None = None,
+    surrogates: bool = False,
+) -> Iterator[Row]:
     """The rows of a JSONL (also .gz), CSV or Parquet file; the format comes from the name unless given.
 
     A line that cannot be read raises `InputError` with the file, the line and the reason. With `reject` it is
-    handed over instead, and reading goes on.
+    handed over instead, and reading goes on. A lone surrogate in JSONL (a cut emoji) makes its line such a line,
+    unless `surrogates` asks for the text as it stands.
     """
     path = Path(path)
     if path.is_dir():
@@ -52,7 +59,8 @@ def read_rows(path: Path | str, *, format: str | None = None, reject: Reject | N
     chosen = format or format_of(path)
     if chosen not in _READERS:
         raise OptionError(f"unknown format '{chosen}'; it can be {', '.join(FORMATS)}")
-    rows: Iterator[Row] = import_module(_READERS[chosen]).read(path, reject or _raise)
+    more = {"surrogates": surrogates} if chosen == "jsonl" else {}
+    rows: Iterator[Row] = import_module(_READERS[chosen]).read(path, reject or _raise, **more)
     return _checked(path, rows)
 
 

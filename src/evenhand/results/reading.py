@@ -17,6 +17,7 @@ from evenhand.results.records import SampleError, SampleResult
 RESULTS = "results.jsonl"
 UNFINISHED = ".run"
 """The folder in which a run keeps what a resume needs."""
+_BOM = b"\xef\xbb\xbf"
 _DECODER = msgspec.json.Decoder(SampleResult)
 
 
@@ -95,7 +96,8 @@ def read_samples(path: Path) -> Iterator[SampleResult]:
     seen: set[tuple[int, int]] = set()
     try:
         with _open(path) as lines:
-            for number, line in enumerate(lines, start=1):
+            for number, read in enumerate(lines, start=1):
+                line = read.removeprefix(_BOM) if number == 1 else read
                 if not line.strip():
                     continue
                 sample = _decode_line(line, path, number)
@@ -120,9 +122,9 @@ def _decode_line(line: bytes, path: Path, number: int) -> SampleResult:
     try:
         sample = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # The slow path says exactly what is wrong.
+        # The slow path says exactly what is wrong, and reads an emoji that was cut as U+FFFD.
         try:
-            sample = jsontext.decode(line, type=SampleResult)
+            sample = jsontext.decode(jsontext.without_lone_surrogates(line), type=SampleResult)
         except InputError as error:
             raise InputError(error.reason, path=path, line=number) from None
     if sample.status == "scored" and sample.reward is None:

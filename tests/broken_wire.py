@@ -7,10 +7,14 @@ from contextlib import contextmanager, suppress
 
 COMMITTED = b"C\x00\x00\x00\x0bCOMMIT\x00"
 """What PostgreSQL says when a transaction is on disk."""
+TURN = b"pg_advisory_xact_lock"
+"""What only the writer asks for: its turn."""
 
 
 class BrokenWire:
-    """Passes bytes on both ways. While armed, it breaks instead of passing on that a transaction was committed."""
+    """Passes bytes on both ways. While armed, it breaks instead of passing on that the writer's transaction was
+    committed. Readers end their transactions too, whenever a server looks for jobs: those do not count.
+    """
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -45,13 +49,16 @@ class BrokenWire:
                 near, _ = self._listener.accept()
                 far = socket.create_connection(("127.0.0.1", self._target))
                 self._sockets += [near, far]
-                self._spawn(self._pass_on, near, far)
-                self._spawn(self._pass_on, far, near)
+                writes = threading.Event()
+                self._spawn(self._pass_on, near, far, writes)
+                self._spawn(self._pass_on, far, near, writes)
 
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+    def _pass_on(self, source: socket.socket, target: socket.socket, writes: threading.Event) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
-                if COMMITTED in data and self._armed.is_set():
+                if TURN in data:
+                    writes.set()
+                if COMMITTED in data and writes.is_set() and self._armed.is_set():
                     self._armed.clear()
                     self.broken += 1
                     break

@@ -8,6 +8,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.real_parts import need
 
+PATIENCE = 300_000.0
+"""Milliseconds that a busy machine may take to start the browser, or to open a page."""
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -25,7 +27,7 @@ def chromium() -> Iterator[Browser]:
     path = shutil.which("chromium")
     need(path is not None, "the browser 'chromium' (apt-get install chromium)")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=PATIENCE)
         try:
             yield browser
         finally:

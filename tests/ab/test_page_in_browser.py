@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.ab_rows import worked_example
-from tests.browser import chromium
+from tests.browser import PATIENCE, chromium
 
 from evenhand.ab import analyze
 
@@ -30,7 +30,7 @@ def test_the_page_opens_everywhere(tmp_path: Path) -> None:
             )
             page.on("console", lambda message: troubles.append(message.text))
             page.on("request", lambda request: troubles.append(request.url))
-            page.goto(path.as_uri())
+            page.goto(path.as_uri(), timeout=PATIENCE)
             assert troubles == [path.as_uri()]
             troubles.clear()
             assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.browser import chromium
+from tests.browser import PATIENCE, chromium
 from tests.runs import single, usage, write_run
 
 
@@ -173,7 +173,7 @@ def test_the_html_report_shows_answers_side_by_side_and_runs_nothing(tmp_path: P
         tab = browser.new_page()
         dialogs: list[str] = []
         tab.on("dialog", lambda dialog: dialogs.append(dialog.message))
-        tab.goto(page.as_uri())
+        tab.goto(page.as_uri(), timeout=PATIENCE)
         tab.locator("details").first.click()
         assert "<img src=x onerror=alert(1)>" in tab.locator("details").first.inner_text()
         assert dialogs == []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Dialog, Page
-from tests.browser import chromium
+from tests.browser import PATIENCE, chromium
 
 from evenhand import plots
 from evenhand.plots.document import Part
@@ -55,7 +55,7 @@ def test_hostile_text_is_shown_as_text_in_a_real_browser(tmp_path: Path) -> None
             path.write_text(page(text), encoding="utf-8")
             tab = browser.new_page()
             seen = watched(tab)
-            tab.goto(path.as_uri())
+            tab.goto(path.as_uri(), timeout=PATIENCE)
             assert seen == [path.as_uri()]
             assert tab.locator("h1").inner_text() == " ".join(
                 text.replace("\x00", "").replace("\x1b", "").replace("\ud800", "").split()
@@ -69,7 +69,7 @@ def test_the_page_fits_a_phone_and_changes_with_the_colour_scheme(tmp_path: Path
     path.write_text(page("A plain title"), encoding="utf-8")
     with chromium() as browser:
         tab = browser.new_page(viewport={"width": 360, "height": 700}, color_scheme="dark")
-        tab.goto(path.as_uri())
+        tab.goto(path.as_uri(), timeout=PATIENCE)
         assert tab.evaluate("document.documentElement.scrollWidth") <= 360
         dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")
         tab.emulate_media(color_scheme="light")

@@ -113,7 +113,7 @@ def test_signals_keep_what_is_finished(tmp_path: Path, number: signal.Signals, s
     assert process.returncode == status
     assert "Interrupted: 1 of 2 trials are finished and kept" in err
     assert f"resume with: evenhand ab run {path} -o {folder} --parallel 2" in err
-    assert not alive(int(pid_file.read_text()))
+    wait_for(lambda: not alive(int(pid_file.read_text())))
     (tmp_path / "go").touch()
     process = start(path, "-o", folder)
     _, err = process.communicate(timeout=200)

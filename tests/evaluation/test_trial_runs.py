@@ -1,6 +1,7 @@
 """Running suites for real: workspaces, time limits, leftovers, failures, resuming."""
 
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_a_time_limit_ends_everything_the_agent_started(tmp_path: Path) -> None:
     assert 5 <= record["duration_seconds"] < 300
     started = [int(line) for line in pids.read_text().split()]
     assert len(started) == 3
-    assert not any(alive(pid) for pid in started)
+    wait_for(lambda: not any(alive(pid) for pid in started))
 
 
 def test_what_an_agent_leaves_running_is_ended(tmp_path: Path) -> None:
@@ -132,14 +133,15 @@ def test_what_an_agent_leaves_running_is_ended(tmp_path: Path) -> None:
     agent = f"(setsid sh -c 'echo $$ > {pid_file}; exec sleep 300' >/dev/null 2>&1 &); while [ ! -s {pid_file} ]; do :; done"
     record = only_record(tmp_path, one_arm(agent))
     assert record["success"] is True
-    assert not alive(int(pid_file.read_text()))
+    wait_for(lambda: not alive(int(pid_file.read_text())))
 
 
 def test_leftovers_of_a_dead_run_are_found_by_their_mark() -> None:
-    marked = subprocess.Popen(["sleep", "300"], env={**os.environ, MARK: "this run"}, start_new_session=True)
+    run = f"run {secrets.token_hex(8)}"
+    marked = subprocess.Popen(["sleep", "300"], env={**os.environ, MARK: run}, start_new_session=True)
     other = subprocess.Popen(["sleep", "300"], env={**os.environ, MARK: "another"}, start_new_session=True)
     try:
-        assert kill_leftovers("this run") == 1
+        assert kill_leftovers(run) == 1
         assert marked.wait(60) == -9
         assert alive(other.pid)
     finally:

@@ -1,6 +1,7 @@
 """The command line as a whole: its list of commands, its errors, and how quickly it answers."""
 
 import importlib
+import os
 import subprocess
 import sys
 
@@ -56,3 +57,30 @@ def test_import_brings_in_no_heavy_package() -> None:
     program = f"import sys, evenhand, evenhand.cli.app; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+LISTS = (["score", "--list"], ["score", "--list", "--format", "json"], ["eval", "list"])
+
+
+@pytest.mark.parametrize("args", LISTS)
+def test_a_reader_that_went_away_is_no_verdict(args: list[str]) -> None:
+    """1 would read as BLOCK or NO-GO; 141 is what the shell says of SIGPIPE."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "evenhand", *args], stdout=writing, stderr=subprocess.PIPE, timeout=60
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("args", LISTS)
+def test_a_full_disk_is_a_sentence(args: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "evenhand", *args], stdout=full, stderr=subprocess.PIPE, timeout=60
+        )
+    assert done.returncode == 74
+    assert done.stderr == b"Error: the output cannot be written: No space left on device\n"

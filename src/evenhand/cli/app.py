@@ -1,13 +1,18 @@
 """`evenhand`: the group of all commands. A command's module is imported only when it is called."""
 
+import errno
 import sys
+from typing import NoReturn
 
 import click
 
 from evenhand import __version__
-from evenhand.cli.lazy import Entry, LazyGroup
+from evenhand.cli.lazy import READER_GONE, Entry, LazyGroup
 from evenhand.core.errors import EvenhandError
 from evenhand.core.terminal import printable
+
+CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+CANNOT_WRITE_STATUS = 74
 
 # Each module defines `command`, a click command or group.
 COMMANDS: dict[str, Entry] = {
@@ -37,7 +42,8 @@ def command() -> None:
     """Turn AI outputs into measurements, and measurements into decisions.
 
     \b
-    Exit status: 0 done, 1 something failed or a service is away, 2 bad input or usage.
+    Exit status: 0 done, 1 something failed or a service is away, 2 bad input or usage,
+    74 the output cannot be written, 130 interrupted, 141 its reader went away.
     """
 
 
@@ -45,6 +51,8 @@ def main(args: list[str] | None = None) -> None:
     """Run the command line; what went wrong on purpose becomes one sentence and an exit status."""
     try:
         status = command.main(args=args, prog_name="evenhand", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -55,12 +63,21 @@ def main(args: list[str] | None = None) -> None:
         click.echo(f"Error: {printable(str(error))}", err=True)
         sys.exit(error.exit_status)
     except BrokenPipeError:
-        # The reader went away (`| head`): nothing more to say, and nothing may be said on exit either.
-        sys.stdout = None
-        sys.exit(141)
+        _leave(READER_GONE)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is not None:
+            click.echo(f"Error: {printable(str(error.filename))}: {error.strerror}", err=True)
+            sys.exit(2)
+        if error.errno not in CANNOT_WRITE:
             raise
-        click.echo(f"Error: {printable(str(error.filename))}: {error.strerror}", err=True)
-        sys.exit(2)
+        click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
+        _leave(CANNOT_WRITE_STATUS)
+    if status == READER_GONE:
+        _leave(READER_GONE)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _leave(status: int) -> NoReturn:
+    # What stdout still holds has nowhere to go: the interpreter must not try again on its way out.
+    sys.stdout = None
+    sys.exit(status)

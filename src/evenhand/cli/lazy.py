@@ -8,6 +8,9 @@ import click
 
 from evenhand.core.errors import UnknownName
 
+READER_GONE = 141
+"""The exit status when the reader of stdout went away, as the shell has it for SIGPIPE (128 + 13)."""
+
 
 class Entry(NamedTuple):
     """Where a command lives and what the list of commands says of it."""
@@ -42,6 +45,13 @@ class LazyGroup(click.Group):
         if args and not args[0].startswith("-") and args[0] not in self.entries:
             raise UnknownName("command", args[0], self.entries)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # click would end the program with 1, which is a verdict of some commands.
+            raise click.exceptions.Exit(READER_GONE) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -41,9 +41,15 @@ class HasInterval(Protocol):
     def ci_upper(self) -> float: ...
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # rich would end the program with 1, which is a verdict of some commands.
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console; without a terminal it has no colours and does not fold lines."""
-    made = Console(stderr=stderr, highlight=False, soft_wrap=False)
+    made = _Console(stderr=stderr, highlight=False, soft_wrap=False)
     if not made.is_terminal:
         made.width = 10_000
     return made

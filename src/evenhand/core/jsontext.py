@@ -25,6 +25,7 @@ _NEITHER_QUOTE_NOR_BRACKET = bytes(byte for byte in range(256) if byte not in b'
 _SURROGATES = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
+_SHORT = 65_536
 _ENCODER = msgspec.json.Encoder()
 _DECODE_ANY = msgspec.json.Decoder().decode
 _DECODE_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -64,12 +65,15 @@ def without_lone_surrogates(data: bytes) -> bytes:
 
 def check_depth(data: bytes, max_depth: int = MAX_DEPTH) -> None:
     """`InputError` when arrays and objects nest deeper than `max_depth`; cheap, and without decoding anything."""
-    # Most texts are short of brackets altogether; only the others are worth a look.
-    if data.count(b"[") + data.count(b"{") <= max_depth:
+    # Most texts are short of brackets altogether; only the others are worth a look. Counting those of a long text
+    # takes longer than the look does.
+    if len(data) <= _SHORT and data.count(b"[") + data.count(b"{") <= max_depth:
         return
     # Every step works on the whole text at once: escapes go, then everything but quotes and brackets (all made
     # alike), then the strings (empty now, unless they held brackets), then brackets, one level after the other.
-    bare = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_ALIKE, _NEITHER_QUOTE_NOR_BRACKET)
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    bare = data.translate(_ALIKE, _NEITHER_QUOTE_NOR_BRACKET)
     bare = _QUOTED.sub(b"", bare.replace(b'""', b""))
     for _ in range(max_depth):
         shorter = bare.replace(b"[]", b"")

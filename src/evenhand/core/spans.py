@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class SpanRecord(Struct, frozen=True, kw_only=True, gc=False):
@@ -46,7 +45,8 @@ class SpanRecord(Struct, frozen=True, kw_only=True, gc=False):
 
 def microseconds(instant: datetime) -> int:
     """Microseconds since 1970, exactly."""
-    return (instant - _EPOCH) // _MICROSECOND
+    since = instant - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def instant(us: int) -> datetime:
@@ -59,6 +59,9 @@ def cycle_members(parents: Mapping[str, str | None]) -> set[str]:
 
     `parents` maps a span to its parent; a parent that is not a key ends its chain.
     """
+    inner = parents.keys() & set(parents.values())
+    if not any(parents[node] in inner for node in inner):
+        return set()  # no span is more than two steps from the end of its chain; most traces are that flat
     found: set[str] = set()
     done: set[str] = set()
     for start in parents:

@@ -21,8 +21,10 @@ def parse_instant(text: str) -> datetime:
         instant = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(f"'{text[:40]}' is not an ISO 8601 date and time") from None
+    if instant.tzinfo is UTC:
+        return instant
     if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=UTC)
+        return instant.replace(tzinfo=UTC)
     try:
         return instant.astimezone(UTC)
     except OverflowError:

@@ -14,7 +14,6 @@ Conventions that are understood, in this order of preference:
 An attribute that was used is not repeated in the metadata; every other one is there, nested ones flattened with dots.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ import msgspec
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
 from evenhand.core.spans import SpanRecord
-from evenhand.server.otlp_wire import KINDS, NO_TIME, STATUS_ERROR, WireEvent, WireSpan
+from evenhand.server.otlp_wire import KINDS, NO_TIME, STATUS_ERROR, Origin, WireEvent, WireSpan
 
 MODELS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "embedding.model_name")
 TOKENS_INPUT = ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.usage.prompt_tokens")
@@ -32,8 +31,7 @@ UNNAMED = "(unnamed)"
 MAX_NAME = 1_000
 MAX_INTEGER = (1 << 63) - 1
 
-_TRACE_ID = re.compile(r"[0-9a-f]{32}")
-_SPAN_ID = re.compile(r"[0-9a-f]{16}")
+_NESTED = (dict, list)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -42,16 +40,22 @@ class Places(NamedTuple):
 
     messages: str
     value: str
+    mime_type: str
     older: str
     events: tuple[str, ...]
 
 
 INPUT = Places(
-    "gen_ai.input.messages", "input.value", "gen_ai.prompt", ("gen_ai.prompt", "gen_ai.content.prompt")
+    "gen_ai.input.messages",
+    "input.value",
+    "input.mime_type",
+    "gen_ai.prompt",
+    ("gen_ai.prompt", "gen_ai.content.prompt"),
 )
 OUTPUT = Places(
     "gen_ai.output.messages",
     "output.value",
+    "output.mime_type",
     "gen_ai.completion",
     ("gen_ai.completion", "gen_ai.content.completion"),
 )
@@ -62,17 +66,16 @@ class Rejected(Exception):
 
 
 def to_record(wire: WireSpan, received_us: int) -> SpanRecord:
-    """Our span; `Rejected` when it has no usable identity."""
-    trace_id, span_id, parent = _identity(wire)
-    attributes = dict(wire.attributes)
-    spare = list(wire.events)
-    error = _error(wire, spare)
-    read = _content(attributes, spare, INPUT)
-    written = _content(attributes, spare, OUTPUT)
+    """Our span; `Rejected` when it has no usable identity. What is used is taken out of the span that came."""
+    parent = _parent(wire)
+    attributes, events = wire.attributes, wire.events
+    error = _error(wire, events) if events or wire.status_code == STATUS_ERROR else None
+    read = _content(attributes, events, INPUT)
+    written = _content(attributes, events, OUTPUT)
     start_us, end_us, duration_ms, skewed = _times(wire, received_us)
     return SpanRecord(
-        id=span_id,
-        trace_id=trace_id,
+        id=wire.span_id,
+        trace_id=wire.trace_id,
         parent_span_id=parent,
         name=_storable(wire.name)[:MAX_NAME] or UNNAMED,
         start_us=start_us,
@@ -84,22 +87,33 @@ def to_record(wire: WireSpan, received_us: int) -> SpanRecord:
         input=read,
         output=written,
         error=None if error is None else _ENCODER.encode(error).decode(),
-        metadata=_ENCODER.encode(_metadata(wire, attributes, spare)).decode(),
+        metadata=_ENCODER.encode(_metadata(wire, attributes, events)).decode(),
         clock_skew=skewed,
     )
 
 
-def _identity(wire: WireSpan) -> tuple[str, str, str | None]:
-    if not _TRACE_ID.fullmatch(wire.trace_id) or not wire.trace_id.strip("0"):
+def _parent(wire: WireSpan) -> str | None:
+    """The parent's id, None for a root; `Rejected` unless all ids are what OTLP says."""
+    if not _is_id(wire.trace_id, 16):
         raise Rejected(f"span '{wire.span_id[:32]}': the trace id must be 16 bytes and not all zero")
-    if not _SPAN_ID.fullmatch(wire.span_id) or not wire.span_id.strip("0"):
+    if not _is_id(wire.span_id, 8):
         raise Rejected(f"a span of trace '{wire.trace_id}': the span id must be 8 bytes and not all zero")
     parent = wire.parent_span_id
     if not parent.strip("0"):
-        return wire.trace_id, wire.span_id, None
-    if not _SPAN_ID.fullmatch(parent):
+        return None
+    if not _is_id(parent, 8):
         raise Rejected(f"span '{wire.span_id}': the parent span id must be 8 bytes")
-    return wire.trace_id, wire.span_id, parent
+    return parent
+
+
+def _is_id(text: str, size: int) -> bool:
+    """So many bytes in hexadecimal, not all zero."""
+    try:
+        # White space between bytes is let through here, but then they are too few.
+        data = bytes.fromhex(text)
+    except ValueError:
+        return False
+    return len(data) == size and len(text) == 2 * size and any(data)
 
 
 def _times(wire: WireSpan, received_us: int) -> tuple[int, int | None, float | None, bool]:
@@ -134,6 +148,8 @@ def _text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
 def _count(attributes: dict[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         value = attributes.get(name)
+        if value is None:
+            continue
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INTEGER:
@@ -149,7 +165,7 @@ def _content(attributes: dict[str, Any], events: list[WireEvent], places: Places
     if places.value in attributes:
         value = attributes.pop(places.value)
         # OpenInference says beside the value what it is; the note is of no use once the value was read.
-        is_json = attributes.pop(places.value.replace(".value", ".mime_type"), None) == "application/json"
+        is_json = attributes.pop(places.mime_type, None) == "application/json"
         return _json_text(value) if is_json else _ENCODER.encode(value).decode()
     for event in events:
         found = event.attributes.get(places.messages)
@@ -204,23 +220,33 @@ def _error(wire: WireSpan, events: list[WireEvent]) -> dict[str, str] | None:
 
 
 def _metadata(wire: WireSpan, attributes: Mapping[str, Any], events: list[WireEvent]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in wire.resource.items():
-        if not name.startswith("telemetry.sdk."):
-            flatten(name, value, flat)
-    if wire.scope:
-        flat["otel.scope.name"] = wire.scope
+    flat = _common(wire.origin).copy()
     if 1 < wire.kind < len(KINDS):
         flat["otel.span.kind"] = KINDS[wire.kind]
     if len(wire.name) > MAX_NAME:
         flat["otel.span.name"] = wire.name
     for name, value in attributes.items():
-        flatten(name, value, flat)
+        if isinstance(value, _NESTED):
+            flatten(name, value, flat)
+        else:
+            flat[name] = value
     for index, event in enumerate(events):
         flat[f"event.{index}.name"] = event.name
         flat[f"event.{index}.time_unix_nano"] = event.time_ns
         flatten(f"event.{index}", event.attributes, flat)
     return flat
+
+
+def _common(origin: Origin) -> dict[str, Any]:
+    if origin.common is None:
+        flat: dict[str, Any] = {}
+        for name, value in origin.attributes.items():
+            if not name.startswith("telemetry.sdk."):
+                flatten(name, value, flat)
+        if origin.scope:
+            flat["otel.scope.name"] = origin.scope
+        origin.common = flat
+    return origin.common
 
 
 def flatten(name: str, value: Any, into: dict[str, Any]) -> None:

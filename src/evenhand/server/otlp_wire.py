@@ -7,7 +7,7 @@ and "-Infinity", because JSON cannot carry them and a span must not be lost over
 
 import base64
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +17,7 @@ from evenhand.core import jsontext
 from evenhand.core.errors import InputError
 
 if TYPE_CHECKING:
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -34,8 +35,20 @@ class WireEvent(Struct, kw_only=True, gc=False):
     attributes: dict[str, Any]
 
 
+class Origin(Struct, kw_only=True, gc=False):
+    """What sent a group of spans; they share it."""
+
+    attributes: dict[str, Any]
+    """`service.name` and so on."""
+    scope: str
+    """The instrumentation library."""
+    common: dict[str, Any] | None = None
+    """What the metadata of each span begins with; worked out with the first one."""
+
+
 class WireSpan(Struct, kw_only=True, gc=False):
-    """A span as the exporter meant it, whatever the encoding was."""
+    """A span as the exporter meant it, whatever the encoding was. Its attributes and events are its own: who maps it
+    takes out what was used."""
 
     trace_id: str
     """Hexadecimal, possibly invalid."""
@@ -51,10 +64,7 @@ class WireSpan(Struct, kw_only=True, gc=False):
     events: list[WireEvent]
     status_code: int
     status_message: str
-    resource: dict[str, Any]
-    """Attributes of what sent the span: `service.name` and so on."""
-    scope: str
-    """The instrumentation library."""
+    origin: Origin
 
 
 def plain_double(value: float) -> float | str:
@@ -66,7 +76,7 @@ def plain_double(value: float) -> float | str:
     return "Infinity" if value > 0 else "-Infinity"
 
 
-def read_protobuf(body: bytes) -> list[WireSpan]:
+def read_protobuf(body: bytes) -> Iterator[WireSpan]:
     """The spans of an `ExportTraceServiceRequest`; `InputError` when the bytes are none."""
     # protobuf takes a third of a second to import: servers that never see it should start without.
     from google.protobuf.message import DecodeError
@@ -77,16 +87,22 @@ def read_protobuf(body: bytes) -> list[WireSpan]:
         request.ParseFromString(body)
     except DecodeError:
         raise InputError("the body is not an OTLP ExportTraceServiceRequest in protobuf") from None
-    spans: list[WireSpan] = []
+    return _proto_spans(request)
+
+
+def _proto_spans(request: "ExportTraceServiceRequest") -> Iterator[WireSpan]:
     for group in request.resource_spans:
         resource = _proto_attributes(group.resource.attributes)
         for scoped in group.scope_spans:
-            scope = scoped.scope.name
-            spans.extend(_proto_span(span, resource, scope) for span in scoped.spans)
-    return spans
+            origin = Origin(attributes=resource, scope=scoped.scope.name)
+            for span in scoped.spans:
+                yield _proto_span(span, origin)
 
 
-def _proto_span(span: "Span", resource: dict[str, Any], scope: str) -> WireSpan:
+# Every step from one message to the next makes an object, so none is taken for nothing; and a slice of a repeated
+# field is a list, where going through the field itself asks for one item more than there are.
+def _proto_span(span: "Span", origin: Origin) -> WireSpan:
+    code, message = (span.status.code, span.status.message) if span.HasField("status") else (0, "")
     return WireSpan(
         trace_id=span.trace_id.hex(),
         span_id=span.span_id.hex(),
@@ -100,25 +116,29 @@ def _proto_span(span: "Span", resource: dict[str, Any], scope: str) -> WireSpan:
             WireEvent(
                 name=event.name, time_ns=event.time_unix_nano, attributes=_proto_attributes(event.attributes)
             )
-            for event in span.events
+            for event in span.events[:]
         ],
-        status_code=span.status.code,
-        status_message=span.status.message,
-        resource=resource,
-        scope=scope,
+        status_code=code,
+        status_message=message,
+        origin=origin,
     )
 
 
-def _proto_attributes(pairs: "Iterable[KeyValue]") -> dict[str, Any]:
-    return {pair.key: _proto_value(pair.value) for pair in pairs}
+def _proto_attributes(pairs: "Sequence[KeyValue]") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in pairs[:]:
+        value = pair.value
+        # Only one of the fields is set, nearly always the first or the second; asking which costs more than a look.
+        found[pair.key] = value.string_value or value.int_value or _proto_value(value)
+    return found
 
 
 def _proto_value(value: "AnyValue") -> Any:
     match value.WhichOneof("value"):
-        case "string_value":
-            return value.string_value
         case "int_value":
             return value.int_value
+        case "string_value":
+            return value.string_value
         case "bool_value":
             return value.bool_value
         case "double_value":
@@ -202,24 +222,25 @@ class _JsonRequest(Struct, rename="camel"):
     resource_spans: list[_JsonResourceSpans] = []
 
 
-def read_json(body: bytes) -> list[WireSpan]:
+def read_json(body: bytes) -> Iterator[WireSpan]:
     """The spans of an `ExportTraceServiceRequest` in OTLP's JSON; `InputError` when the text is none."""
     request = jsontext.decode(body, type=_JsonRequest)
     key = jsontext.repeated_key(body)
     if key is not None:
         raise InputError(f"the key '{key[:200]}' is given twice in one object")
-    return list(_json_spans(request))
+    return _json_spans(request)
 
 
 def _json_spans(request: _JsonRequest) -> Iterator[WireSpan]:
     for group in request.resource_spans:
         resource = _json_attributes(group.resource.attributes)
         for scoped in group.scope_spans:
+            origin = Origin(attributes=resource, scope=scoped.scope.name)
             for span in scoped.spans:
-                yield _json_span(span, resource, scoped.scope.name)
+                yield _json_span(span, origin)
 
 
-def _json_span(span: _JsonSpan, resource: dict[str, Any], scope: str) -> WireSpan:
+def _json_span(span: _JsonSpan, origin: Origin) -> WireSpan:
     return WireSpan(
         trace_id=span.trace_id.lower(),
         span_id=span.span_id.lower(),
@@ -239,8 +260,7 @@ def _json_span(span: _JsonSpan, resource: dict[str, Any], scope: str) -> WireSpa
         ],
         status_code=_status_code(span.status.code),
         status_message=span.status.message,
-        resource=resource,
-        scope=scope,
+        origin=origin,
     )
 
 

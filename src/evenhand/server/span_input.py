@@ -26,7 +26,7 @@ MAX_NAMED = 100
 """How many bad spans an answer names."""
 
 
-class ErrorInput(Struct, frozen=True, kw_only=True):
+class ErrorInput(Struct, frozen=True, kw_only=True, gc=False):
     """Why an operation failed."""
 
     message: str
@@ -37,7 +37,7 @@ class ErrorInput(Struct, frozen=True, kw_only=True):
     """Where it happened."""
 
 
-class SpanInput(Struct, frozen=True, kw_only=True):
+class SpanInput(Struct, frozen=True, kw_only=True, gc=False):
     """A span as a client sends it."""
 
     id: str
@@ -84,6 +84,7 @@ class SpanFault(Exception):
 _METADATA: msgspec.json.Decoder[dict[str, str | int | float | bool | None] | None] = msgspec.json.Decoder(
     dict[str, str | int | float | bool | None] | None
 )
+_ANY = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
 _AT = re.compile(r"at `\$\.(\w+)")
 _MISSING = re.compile(r"Object missing required field `(\w+)`")
@@ -188,7 +189,7 @@ def record_of(span: SpanInput) -> SpanRecord:
         start_us=start,
         parent_span_id=span.parent_span_id,
         end_us=end,
-        duration_ms=_duration(span, start, end),
+        duration_ms=_given_duration(span) if end is None else (end - start) / 1000,
         input=_json("input", span.input),
         output=_json("output", span.output),
         tokens_input=_count("tokens_input", span.tokens_input),
@@ -216,9 +217,7 @@ def _instant(field: str, text: str) -> int:
         raise SpanFault(field, error.reason) from None
 
 
-def _duration(span: SpanInput, start: int, end: int | None) -> float | None:
-    if end is not None:
-        return (end - start) / 1000
+def _given_duration(span: SpanInput) -> float | None:
     given = span.duration_ms
     if given is not None and not (math.isfinite(given) and given >= 0):
         raise SpanFault("duration_ms", "it must not be negative")
@@ -232,26 +231,27 @@ def _count(field: str, value: int | None) -> int | None:
 
 
 def _json(field: str, value: Raw) -> str | None:
-    text = bytes(value)
-    if text in (b"", b"null"):
+    text = str(value, "utf-8")
+    if text[:1] == '"':
+        return text
+    if text in ("", "null"):
         return None
-    if not text.startswith(b'"'):
-        # Raw text has only been skimmed: a number that nobody can read back must not get in.
-        try:
-            msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            raise SpanFault(field, str(error)) from None
-    return text.decode("utf-8")
+    # Raw text has only been skimmed: a number that nobody can read back must not get in.
+    try:
+        _ANY.decode(value)
+    except msgspec.DecodeError as error:
+        raise SpanFault(field, str(error)) from None
+    return text
 
 
 def _flat(value: Raw) -> str:
-    text = bytes(value)
-    if text in (b"", b"null", b"{}"):
+    text = str(value, "utf-8")
+    if text in ("", "null", "{}"):
         return "{}"
     try:
-        _METADATA.decode(text)
+        _METADATA.decode(value)
     except msgspec.DecodeError as error:
         found = re.search(r"`\$\[\.\.\.\]", str(error))
         reason = "its values must be strings, numbers, booleans or null" if found else str(error)
         raise SpanFault("metadata", reason) from None
-    return text.decode("utf-8")
+    return text

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +25,8 @@ _TRACE_COLUMNS = (
 )  # fmt: skip
 _UPDATE_TRACE = """UPDATE traces SET root_span_id = ?, root_name = ?, root_duration_ms = ?, metadata = ?, facets = ?,
     models = ?, span_count = span_count + ?, error_count = error_count + ?, tokens = tokens + ? WHERE trace_key = ?"""
+
+_ENCODER = msgspec.json.Encoder()
 
 
 class Stored(NamedTuple):
@@ -49,8 +52,6 @@ class Fault(NamedTuple):
 class Ingested(NamedTuple):
     """What became of a batch."""
 
-    stored: list[SpanRecord]
-    """The spans that were new."""
     keys: dict[str, str]
     """Trace id to trace key, for every trace that was touched."""
     faults: list[Fault]
@@ -59,28 +60,53 @@ class Ingested(NamedTuple):
     """How many scores the project's rules asked for."""
 
 
+class Arriving(NamedTuple):
+    """The new spans of one trace."""
+
+    spans: list[SpanRecord]
+    """In the order they came."""
+    parents: dict[str, str | None]
+    """Span id to parent's id."""
+
+
 def ingest(connection: Connection, project_id: str, spans: Sequence[SpanRecord], *, resend: bool) -> Ingested:
     """Store a batch. Strictly, one bad span refuses all of them; with `resend` (OTLP) a span that is there already
-    is passed over, spans in a cycle are left out, and several roots are allowed."""
-    traces = _stored_traces(connection, project_id, {span.trace_id for span in spans})
-    fresh, repeated = _split_repeated(connection, traces, spans)
-    cyclic = _cyclic(connection, traces, fresh)
+    is passed over, spans in a cycle are left out, and several roots are allowed.
+
+    The checks look at whole traces first, and at single spans only where something is wrong."""
+    by_trace = _by_trace(spans)
+    traces = _stored_traces(connection, project_id, by_trace)
+    fresh, repeated = _split_repeated(connection, traces, by_trace, spans)
+    if repeated:
+        by_trace = _by_trace(fresh)
+    cyclic = _cyclic(connection, traces, by_trace)
     faults = [
         Fault("CIRCULAR_SPAN_REFERENCE", span, "the span is its own ancestor")
-        for span in fresh
+        for span in (fresh if cyclic else ())
         if (span.trace_id, span.id) in cyclic
     ]
-    if resend:
-        fresh = [span for span in fresh if (span.trace_id, span.id) not in cyclic]
-    else:
-        faults += _second_roots(traces, fresh)
-        faults += _foreign_parents(connection, project_id, traces, fresh)
+    if not resend:
+        faults += _second_roots(traces, by_trace, fresh)
+        faults += _foreign_parents(connection, project_id, by_trace, fresh)
         faults += [Fault("DUPLICATE_SPAN", span, "the trace has a span with this id") for span in repeated]
         if faults:
             raise refusal(faults, spans)
-    keys = _write(connection, project_id, traces, fresh)
+    elif cyclic:
+        fresh = [span for span in fresh if (span.trace_id, span.id) not in cyclic]
+        by_trace = _by_trace(fresh)
+    keys = _write(connection, project_id, traces, by_trace)
     jobs = add_jobs(connection, jobs_for(connection, project_id, fresh, keys))
-    return Ingested(fresh, keys, faults, len(jobs))
+    return Ingested(keys, faults, len(jobs))
+
+
+def _by_trace(spans: Sequence[SpanRecord]) -> dict[str, Arriving]:
+    groups: dict[str, list[SpanRecord]] = defaultdict(list)
+    for span in spans:
+        groups[span.trace_id].append(span)
+    return {
+        trace_id: Arriving(some, {span.id: span.parent_span_id for span in some})
+        for trace_id, some in groups.items()
+    }
 
 
 def refusal(faults: Sequence[Fault], spans: Sequence[SpanRecord]) -> Refusal:
@@ -112,8 +138,11 @@ def _stored_traces(connection: Connection, project_id: str, ids: Iterable[str]) 
 
 
 def _split_repeated(
-    connection: Connection, traces: dict[str, Stored], spans: Sequence[SpanRecord]
-) -> tuple[list[SpanRecord], list[SpanRecord]]:
+    connection: Connection,
+    traces: dict[str, Stored],
+    by_trace: dict[str, Arriving],
+    spans: Sequence[SpanRecord],
+) -> tuple[Sequence[SpanRecord], list[SpanRecord]]:
     """The spans that are new, and those that are stored already or come twice in the batch."""
     seen: set[tuple[str, str]] = set()
     if traces:
@@ -121,9 +150,11 @@ def _split_repeated(
         rows = connection.all(
             "SELECT trace_key, id FROM spans WHERE trace_key IN [?] AND id IN [?]",
             list(by_key),
-            [span.id for span in spans if span.trace_id in traces],
+            [span_id for trace_id in traces for span_id in by_trace[trace_id].parents],
         )
         seen = {(by_key[key], span_id) for key, span_id in rows}
+    if not seen and sum(len(arriving.parents) for arriving in by_trace.values()) == len(spans):
+        return spans, []
     fresh: list[SpanRecord] = []
     repeated: list[SpanRecord] = []
     for span in spans:
@@ -134,26 +165,22 @@ def _split_repeated(
 
 
 def _cyclic(
-    connection: Connection, traces: dict[str, Stored], fresh: Sequence[SpanRecord]
+    connection: Connection, traces: dict[str, Stored], by_trace: dict[str, Arriving]
 ) -> set[tuple[str, str]]:
     """The new spans that are their own ancestors, what is stored included."""
-    by_trace: dict[str, dict[str, str | None]] = defaultdict(dict)
-    for span in fresh:
-        by_trace[span.trace_id][span.id] = span.parent_span_id
-    _add_stored_parents(connection, traces, by_trace)
-    return {
-        (trace_id, span_id) for trace_id, parents in by_trace.items() for span_id in cycle_members(parents)
-    }
+    chains = {trace_id: arriving.parents for trace_id, arriving in by_trace.items()}
+    _add_stored_parents(connection, traces, chains)
+    return {(trace_id, span_id) for trace_id, parents in chains.items() for span_id in cycle_members(parents)}
 
 
 def _add_stored_parents(
-    connection: Connection, traces: dict[str, Stored], by_trace: dict[str, dict[str, str | None]]
+    connection: Connection, traces: dict[str, Stored], chains: dict[str, dict[str, str | None]]
 ) -> None:
     # A stored span can only take part in a new cycle when a parent that it was waiting for arrives.
-    touched = {traces[trace_id].key: trace_id for trace_id in by_trace if trace_id in traces}
+    touched = {traces[trace_id].key: trace_id for trace_id in chains if trace_id in traces}
     if not touched:
         return
-    new_ids = [span_id for trace_id in touched.values() for span_id in by_trace[trace_id]]
+    new_ids = [span_id for trace_id in touched.values() for span_id in chains[trace_id]]
     waiting = connection.all(
         "SELECT DISTINCT trace_key FROM spans WHERE trace_key IN [?] AND parent_span_id IN [?]",
         list(touched),
@@ -164,12 +191,21 @@ def _add_stored_parents(
     rows = connection.all(
         "SELECT trace_key, id, parent_span_id FROM spans WHERE trace_key IN [?]", [row[0] for row in waiting]
     )
+    for key in {row[0] for row in rows}:
+        chains[touched[key]] = dict(chains[touched[key]])  # what arrives is looked at again without these
     for key, span_id, parent in rows:
-        by_trace[touched[key]].setdefault(span_id, parent)
+        chains[touched[key]].setdefault(span_id, parent)
 
 
-def _second_roots(traces: dict[str, Stored], fresh: Sequence[SpanRecord]) -> list[Fault]:
+def _second_roots(
+    traces: dict[str, Stored], by_trace: dict[str, Arriving], fresh: Sequence[SpanRecord]
+) -> list[Fault]:
     roots = {trace_id: stored.root_span_id for trace_id, stored in traces.items() if stored.root_span_id}
+    if all(
+        list(arriving.parents.values()).count(None) + (trace_id in roots) <= 1
+        for trace_id, arriving in by_trace.items()
+    ):
+        return []
     faults = []
     for span in fresh:
         if span.parent_span_id is None:
@@ -186,24 +222,23 @@ def _second_roots(traces: dict[str, Stored], fresh: Sequence[SpanRecord]) -> lis
 
 
 def _foreign_parents(
-    connection: Connection, project_id: str, traces: dict[str, Stored], fresh: Sequence[SpanRecord]
+    connection: Connection, project_id: str, by_trace: dict[str, Arriving], fresh: Sequence[SpanRecord]
 ) -> list[Fault]:
     """Spans whose parent is known, but only in other traces."""
-    homes: dict[str, set[str]] = defaultdict(set)
-    for span in fresh:
-        homes[span.id].add(span.trace_id)
-    outside = {
-        span.parent_span_id
-        for span in fresh
-        if span.parent_span_id is not None and span.trace_id not in homes[span.parent_span_id]
-    }
+    outside: set[str | None] = set()
+    for arriving in by_trace.values():
+        outside |= set(arriving.parents.values()) - arriving.parents.keys()
+    outside.discard(None)
     if not outside:
         return []
+    homes: dict[str | None, set[str]] = defaultdict(set)
+    for span in fresh:
+        homes[span.id].add(span.trace_id)
     rows = connection.all(
         "SELECT s.id, t.id FROM spans s JOIN traces t ON t.trace_key = s.trace_key "
         "WHERE s.project_id = ? AND s.id IN [?]",
         project_id,
-        list(outside),
+        [span_id for span_id in outside if span_id is not None],
     )
     for span_id, trace_id in rows:
         homes[span_id].add(trace_id)
@@ -217,62 +252,67 @@ def _foreign_parents(
 
 
 def _write(
-    connection: Connection, project_id: str, traces: dict[str, Stored], fresh: Sequence[SpanRecord]
+    connection: Connection, project_id: str, traces: dict[str, Stored], by_trace: dict[str, Arriving]
 ) -> dict[str, str]:
-    by_trace: dict[str, list[SpanRecord]] = defaultdict(list)
-    for span in fresh:
-        by_trace[span.trace_id].append(span)
     keys: dict[str, str] = {}
     new: list[tuple[Value, ...]] = []
     known: list[tuple[Value, ...]] = []
-    for trace_id, spans in by_trace.items():
+    rows: list[tuple[Value, ...]] = []
+    received_at = format_instant(now())
+    for trace_id, (spans, _) in by_trace.items():
         stored = traces.get(trace_id)
         after, counts = _counted_in(stored, spans)
-        keys[trace_id] = after.key
+        key = keys[trace_id] = after.key
         if stored is None:
-            new.append((after.key, project_id, trace_id, created_at_of(after.key), *after[1:], *counts, 0))
+            new.append((key, project_id, trace_id, created_at_of(key), *after[1:], *counts, 0))
         else:
-            known.append((*after[1:], *counts, after.key))
+            known.append((*after[1:], *counts, key))
+        rows += [
+            (
+                key, project_id, s.id, s.parent_span_id, s.name, s.start_us, s.end_us, s.duration_ms, s.input, s.output,
+                s.tokens_input, s.tokens_output, s.model, s.metadata, s.error, int(s.clock_skew), received_at,
+            )
+            for s in spans
+        ]  # fmt: skip
     if new:
         connection.insert_many("traces", _TRACE_COLUMNS, new)
     if known:
         connection.run_many(_UPDATE_TRACE, known)
-    received_at = format_instant(now())
-    connection.insert_many(
-        "spans",
-        _SPAN_COLUMNS,
-        [
-            (
-                keys[s.trace_id], project_id, s.id, s.parent_span_id, s.name, s.start_us, s.end_us, s.duration_ms,
-                s.input, s.output, s.tokens_input, s.tokens_output, s.model, s.metadata, s.error,
-                int(s.clock_skew), received_at,
-            )
-            for s in fresh
-        ],
-    )  # fmt: skip
+    connection.insert_many("spans", _SPAN_COLUMNS, rows)
     return keys
 
 
 def _counted_in(stored: Stored | None, spans: Sequence[SpanRecord]) -> tuple[Stored, tuple[int, int, int]]:
     """The trace with its new spans, and how many spans, errors and tokens they add."""
-    known = stored or Stored(new_id(), None, None, None, "{}", "", "")
-    root = next((span for span in spans if span.parent_span_id is None), None)
-    if root is not None and known.root_span_id is None:
-        known = known._replace(
-            root_span_id=root.id,
-            root_name=root.name,
-            root_duration_ms=root.duration_ms,
-            metadata=root.metadata,
-            facets=facet_lines(root.metadata),
-        )
-    errors = sum(span.error is not None for span in spans)
-    tokens = sum((span.tokens_input or 0) + (span.tokens_output or 0) for span in spans)
-    return known._replace(models=_with_models(known.models, spans)), (len(spans), errors, tokens)
+    root: SpanRecord | None = None
+    errors = tokens = 0
+    models: dict[str, None] = {}
+    for span in spans:
+        if root is None and span.parent_span_id is None:
+            root = span
+        if span.error is not None:
+            errors += 1
+        tokens += (span.tokens_input or 0) + (span.tokens_output or 0)
+        if span.model is not None:
+            models[span.model] = None
+    key = new_id() if stored is None else stored.key
+    lines = _with_models("" if stored is None else stored.models, models)
+    facts: tuple[str | None, str | None, float | None, str, str] = (None, None, None, "{}", "")
+    if root is not None and (stored is None or stored.root_span_id is None):
+        facts = (root.id, root.name, root.duration_ms, root.metadata, facet_lines(root.metadata))
+    elif stored is not None:
+        facts = stored[1:6]
+    return Stored(key, *facts, lines), (len(spans), errors, tokens)
 
 
 def created_at_of(key: str) -> str:
     """The instant in the first 48 bits of a key, so that limits of time are limits of keys."""
-    return format_instant(instant(int(key[:8] + key[9:13], 16) * 1000))
+    return _millisecond(key[:8] + key[9:13])
+
+
+@lru_cache(maxsize=16)
+def _millisecond(digits: str) -> str:
+    return format_instant(instant(int(digits, 16) * 1000))  # the traces of one batch mostly share theirs
 
 
 def facet_lines(metadata: str) -> str:
@@ -280,27 +320,28 @@ def facet_lines(metadata: str) -> str:
     if metadata == "{}":
         return ""
     entries = msgspec.json.decode(metadata)
-    return "\n" + "".join(facet_line(name, facet_text(value)) + "\n" for name, value in entries.items())
+    return (
+        "\n" + _ENCODER.encode_lines([(name, facet_text(value)) for name, value in entries.items()]).decode()
+    )
 
 
 def facet_text(value: object) -> str:
     """A metadata value as a query string spells it."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else _ENCODER.encode(value).decode()
 
 
 def facet_line(name: str, text: str) -> str:
     """JSON escapes line breaks, so a line cannot hold another."""
-    return msgspec.json.encode([name, text]).decode()
+    return _ENCODER.encode((name, text)).decode()
 
 
 def model_line(model: str) -> str:
-    return msgspec.json.encode(model).decode()
+    return _ENCODER.encode(model).decode()
 
 
-def _with_models(lines: str, spans: Iterable[SpanRecord]) -> str:
-    for span in spans:
-        if span.model is not None:
-            line = model_line(span.model)
-            if f"\n{line}\n" not in lines:
-                lines = f"{lines or chr(10)}{line}\n"
+def _with_models(lines: str, models: Iterable[str]) -> str:
+    for model in models:
+        line = model_line(model)
+        if f"\n{line}\n" not in lines:
+            lines = f"{lines or chr(10)}{line}\n"
     return lines

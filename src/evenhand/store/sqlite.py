@@ -72,7 +72,10 @@ class SqliteConnection:
 
     def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
         places = ", ".join("?" * len(columns))
-        self._raw.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)  # noqa: S608  constant names
+        # OR FAIL: a statement that fails takes its transaction or savepoint along, so SQLite need not keep a copy of
+        # every page that it changes.
+        sql = f"INSERT OR FAIL INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  constant names
+        self.run_many(sql, rows)
 
     def script(self, sql: str) -> None:
         # `executescript` would commit first; a migration must stay in its transaction.

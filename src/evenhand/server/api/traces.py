@@ -116,12 +116,15 @@ async def ingest(call: Call, body: IngestRequest) -> Answer:
     def work(connection: Connection) -> Ingested:
         call.open_project(connection, project_id)
         result = store_spans(connection, project_id, records, resend=False)
-        targets = [
-            Target(type="span", id=span.id, project_id=project_id, trace_key=result.keys[span.trace_id])
-            for span in records
-        ]
-        insert_scores(connection, [(targets[index], made) for index, made in scores.measured])
-        judged = add_jobs(connection, judge_jobs((targets[index], [score]) for index, score in scores.judged))
+
+        def target(index: int) -> Target:
+            span = records[index]
+            return Target(
+                type="span", id=span.id, project_id=project_id, trace_key=result.keys[span.trace_id]
+            )
+
+        insert_scores(connection, [(target(index), made) for index, made in scores.measured])
+        judged = add_jobs(connection, judge_jobs((target(index), [score]) for index, score in scores.judged))
         asked.append(len(judged) + result.job_count)
         return answer
 

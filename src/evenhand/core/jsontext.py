@@ -26,6 +26,8 @@ _SURROGATES = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
 _SHORT = 65_536
+_FLAT = 100
+"""More keys than a body without objects inside has."""
 _ENCODER = msgspec.json.Encoder()
 _DECODE_ANY = msgspec.json.Decoder().decode
 _DECODE_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -91,9 +93,11 @@ def repeated_key(data: bytes) -> str | None:
     are all still there after both has lost no key. Only the others are read by the slow, exact reader.
     """
     colons = data.count(b":")
-    if _ESCAPED_COLON not in data:
+    # One byte is found much sooner than several: without a backslash nothing is escaped.
+    if b"\\" not in data or _ESCAPED_COLON not in data:
         try:
-            if len(_DECODE_TOP(data)) == colons or _ENCODER.encode(_DECODE_ANY(data)).count(b":") == colons:
+            flat = colons <= _FLAT and len(_DECODE_TOP(data)) == colons
+            if flat or _ENCODER.encode(_DECODE_ANY(data)).count(b":") == colons:
                 return None
         except (msgspec.DecodeError, UnicodeDecodeError, OverflowError):
             pass  # no object, or a number that cannot be read or written: the slow reader takes these as text

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal, Protocol
 
 Value = str | int | float | bytes | None
@@ -40,7 +41,7 @@ def in_blocks(sql: str, rows: Sequence[Sequence["Value"]]) -> Iterator[tuple[str
         statement = several_rows(sql, size)
         if statement is None:
             size, statement = 1, sql
-        yield statement, [value for row in rows[start : start + size] for value in row]
+        yield statement, list(chain.from_iterable(rows[start : start + size]))
         start += size
 
 

@@ -20,8 +20,9 @@ from evenhand.server.routes import Route
 from evenhand.store.connection import Connection
 from evenhand.store.spans import ingest as store_spans
 
-LARGE = 256 * 1024
-"""Bodies from this size on are read away from the event loop."""
+LARGE = 1024 * 1024
+"""Bodies from this size on are read away from the event loop. Smaller ones, which every batch of an exporter is, take a
+few milliseconds there; as threads they would fight each other and the writer for the interpreter and take longer."""
 NAMED = 5
 """How many rejected spans a partial success explains."""
 INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE = 3, 5, 7, 8, 13, 14

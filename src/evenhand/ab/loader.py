@@ -86,7 +86,8 @@ def _walk(
             continue
         try:
             line.decode("utf-8")
-            rows.append(parse_record(jsontext.decode(line)))
+            # What people typed may hold half an emoji; no field that counts does.
+            rows.append(parse_record(jsontext.decode(jsontext.without_lone_surrogates(line))))
             places.append(number)
         except (InputError, UnicodeDecodeError) as error:
             reason = (

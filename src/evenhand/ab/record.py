@@ -17,8 +17,10 @@ MAX_AMOUNT = 1e15
 """No time, cost or count is larger: beyond it, sums of whole numbers would no longer be exact."""
 MAX_REPEAT = 2**31 - 1
 MAX_EXIT_CODE = 2**31 - 1
+MAX_NAME = 1_000
+"""No name of a task or an arm is longer: it stands in tables and pictures."""
 
-Name = Annotated[str, Meta(min_length=1)]
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Amount = Annotated[float, Meta(ge=0, le=MAX_AMOUNT)]
 ExitCode = Annotated[int, Meta(ge=-MAX_EXIT_CODE, le=MAX_EXIT_CODE)]
 
@@ -158,7 +160,7 @@ def _or_null(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME
 
 
 def _is_text(value: Any) -> bool:
@@ -181,6 +183,7 @@ def _is_exit_code(value: Any) -> bool:
     return _is_whole(value, -MAX_EXIT_CODE, MAX_EXIT_CODE)
 
 
+_NAME_TEXT = f"a non-empty string of at most {MAX_NAME:,} characters"
 _AMOUNT_TEXT = "a number from 0 to 1e15"
 _EXIT_CODES = (
     "agent_exit_code",
@@ -201,8 +204,8 @@ _TEXTS = (
 _WHOLE = frozenset(("repeat", *_EXIT_CODES))
 _REQUIRED_AMOUNTS = AMOUNTS[1:6]
 _CHECKS: dict[str, tuple[Callable[[Any], bool], str, bool]] = {
-    "task_id": (_is_name, "a non-empty string", True),
-    "arm": (_is_name, "a non-empty string", True),
+    "task_id": (_is_name, _NAME_TEXT, True),
+    "arm": (_is_name, _NAME_TEXT, True),
     "repeat": (_is_repeat, f"an integer from 1 to {MAX_REPEAT}", True),
     "success": (_is_flag, "true or false", True),
     "duration_seconds": (_is_amount, _AMOUNT_TEXT, True),

@@ -62,7 +62,17 @@ def test_a_limit_of_zero_is_a_limit_and_costs_go_the_other_way() -> None:
         ("version: 2\n", r"version"),
         ("benchmarks: {}\n", r"version"),
         ("- 1\n", r"a policy is a mapping"),
-        ("version: 1\ndefaults: {max_drop: -0.1}\n", r"defaults: max_drop must not be negative"),
+        (
+            "version: 1\ndefaults: {max_drop: -0.1}\n",
+            r"defaults: max_drop must be from 0 to 1e\+15, and is -0.1",
+        ),
+        (
+            "version: 1\ndefaults: {max_drop: .nan}\n",
+            r"defaults: max_drop must be from 0 to 1e\+15, and is nan",
+        ),
+        ("version: 1\ndefaults: {max_relative_drop: .inf}\n", r"max_relative_drop must be from 0 to 1e\+15"),
+        ("version: 1\ndefaults: {min_coverage: 1.5}\n", r"min_coverage must be from 0 to 1, and is 1.5"),
+        ("version: 1\nalpha: .nan\n", r"alpha must lie between 0 and 0.5, and is nan"),
         ("version: 1\nbenchmarks: {a: {metric: vibes}}\n", r"a: unknown metric 'vibes'; known: mean_reward"),
         ("version: 1\nbenchmarks: {a: {metric: pass@0}}\n", r"unknown metric 'pass@0'"),
         ("version: 1\nalpha: 0.9\n", r"alpha must lie between 0 and 0.5"),

@@ -235,15 +235,17 @@ def _check_values(policy: Policy, node: Any, path: Path | str | None) -> None:
             (name, rule),
             *((f"{name}.metrics.{key}", value) for key, value in rule.metrics.items()),
         ]:
-            for key in ("max_drop", "max_relative_drop", "relative_guard_below", "min_coverage"):
+            for key, most in HIGHEST.items():
                 value = getattr(one, key)
-                if value is not UNSET and value is not None and value < 0:
-                    raise InputError(f"{where}: {key} must not be negative, and is {value}", path=path)
+                if value is not UNSET and value is not None and not 0 <= value <= most:
+                    raise InputError(f"{where}: {key} must be from 0 to {most:g}, and is {value}", path=path)
         for metric in [rule.metric, *rule.metrics]:
             if metric is not UNSET and not known_metric(str(metric)):
                 raise InputError(f"{name}: unknown metric '{metric}'; known: {METRICS}", path=path)
 
 
+# A limit beyond these, an infinite one or NaN would pass anything, or nothing, without a word.
+HIGHEST = {"max_drop": 1e15, "max_relative_drop": 1e15, "relative_guard_below": 1e15, "min_coverage": 1.0}
 METRICS = "mean_reward, pass@K, pass^K, cost, duration, tokens"
 
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from evenhand.store.connection import Connection
+from evenhand.store.schema import differences, expected_schema, read_schema
 from evenhand.store.totals import (
     EXACT,
     ClusterTotals,
@@ -28,6 +29,10 @@ def check(connection: Connection) -> Iterator[str]:
         for (finding,) in connection.all("PRAGMA integrity_check"):
             if finding != "ok":
                 yield f"the file is damaged: {finding}"
+    schema, expected = read_schema(connection), expected_schema()
+    yield from differences(schema, expected)
+    if schema.tables != expected.tables:
+        return  # what the counting relies upon is not there
     yield from _check_datasets(connection)
     last = ""
     while rows := connection.all(

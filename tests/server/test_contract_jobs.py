@@ -98,6 +98,52 @@ def ended(client: Client, job_id: str) -> Any:
     return job
 
 
+def test_a_batch_takes_llm_judge_beside_values_and_rules(database_url: str, tmp_path: Path) -> None:
+    with judging(database_url, tmp_path) as (client, _):
+        run = client.run("8", "8")
+        one = {"target_id": run, "target_type": "run"}
+        judge = {**one, "scorer_name": "llm_judge", "config": CONFIG}
+        reply = client.post(
+            "/v1/scores/batch",
+            {
+                "scores": [
+                    judge,
+                    {**one, "scorer_name": "exact_match"},
+                    {**one, "scorer_name": "x", "value": 0.5},
+                    judge,
+                ]
+            },
+        )
+        assert reply.status == 201, reply.raw
+        assert (reply.body["accepted"], [job["index"] for job in reply.body["jobs"]]) == (2, [0, 3])
+        assert [score is None for score in reply.body["score_ids"]] == [True, False, False, True]
+        jobs = [ended(client, job["job_id"]) for job in reply.body["jobs"]]
+        assert [job["status"] for job in jobs] == ["completed", "completed"]
+        scores = client.get("/v1/scores", target_id=run).body["items"]
+        assert sorted(score["scorer_name"] for score in scores) == [
+            "exact_match",
+            "llm_judge",
+            "llm_judge",
+            "x",
+        ]
+
+
+def test_a_batch_with_a_bad_judge_or_a_lost_target_changes_nothing(database_url: str, tmp_path: Path) -> None:
+    with judging(database_url, tmp_path) as (client, _):
+        run = client.run("8", "8")
+        good = {"target_id": run, "target_type": "run", "scorer_name": "x", "value": 0.5}
+        judge = {"target_id": run, "target_type": "run", "scorer_name": "llm_judge", "config": CONFIG}
+        for bad, status, code in (
+            ({**judge, "config": {}}, 400, "INVALID_SCORER_CONFIG"),
+            ({**judge, "config": {**CONFIG, "model": "http://evil"}}, 400, "INVALID_SCORER_CONFIG"),
+            ({**judge, "target_id": "lost"}, 404, "NOT_FOUND"),
+        ):
+            reply = client.post("/v1/scores/batch", {"scores": [good, judge, bad]})
+            assert (reply.status, reply.code) == (status, code), reply.raw
+        assert client.get("/v1/scores", target_id=run).body["items"] == []
+        assert client.get("/v1/jobs", project_id="judged").body["items"] == []
+
+
 def test_llm_judge_answers_202_and_the_score_follows(database_url: str, tmp_path: Path) -> None:
     with judging(database_url, tmp_path) as (client, model):
         run = client.run("I give it 8 of 10", "reference")

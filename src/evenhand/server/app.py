@@ -49,6 +49,10 @@ SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
 ]
 
 
+PROBES = (b"/healthz", b"/readyz", b"/metrics")
+"""Answered under any load: who restarts a server for being busy makes things worse."""
+
+
 class Application:
     """Finds the row, checks the caller, decodes the body, calls the handler and sends the answer."""
 
@@ -116,7 +120,8 @@ class Application:
 
     async def _answer(self, scope: Scope, receive: Receive, seen: "_Seen") -> Answer:
         telemetry, limits = self.service.telemetry, self.service.config.limits
-        if telemetry.under_way > limits.requests:
+        raw_path: bytes = scope["raw_path"]
+        if telemetry.under_way > limits.requests and raw_path not in PROBES:
             telemetry.refused_overload += 1
             raise Refusal("OVERLOADED", "Too many requests are under way; try again in a moment.")
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -125,7 +130,6 @@ class Application:
             _check_host(host, self._hosts)
             if len(self._seen_hosts) < 100:
                 self._seen_hosts.add(host)
-        raw_path: bytes = scope["raw_path"]
         match = self._find(scope["method"], raw_path, headers)
         route = seen.route = match.route
         seen.access = await self._authorise(route, headers, scope)

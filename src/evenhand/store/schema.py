@@ -127,7 +127,7 @@ def _read_postgres(connection: Connection) -> Schema:
         " JOIN information_schema.tables t USING (table_schema, table_name)"
         " WHERE table_schema = current_schema() AND t.table_type = 'BASE TABLE'"
     ):
-        known: str = _POSTGRES_TYPES.get(kind, kind)
+        known = str(_POSTGRES_TYPES.get(kind, kind))
         if known == "TEXT" and collation != "C":
             known = f"TEXT in the order of {collation or 'the database'}"
         tables.setdefault(table, {})[name] = Column(known, nullable == "NO", keys.get((table, name), 0))

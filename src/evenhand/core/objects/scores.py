@@ -51,12 +51,23 @@ class SkippedScore(Struct, frozen=True, kw_only=True):
     """As in `NotScored`."""
 
 
+class ScoreJob(Struct, frozen=True, kw_only=True):
+    """A score of a batch that a judge works out."""
+
+    index: int
+    """Which of the batch."""
+    job_id: str
+    """Ask `GET /v1/jobs/{job_id}` how far it is."""
+
+
 class BatchReport(Struct, frozen=True, kw_only=True):
     """What a batch of scores did."""
 
     accepted: int
     """How many were stored."""
     score_ids: list[str | None]
-    """One for each score of the batch, in order; null where there was nothing to work out."""
+    """One for each score of the batch, in order; null where there is none, or none yet."""
     skipped: list[SkippedScore]
     """Which were not worked out, and why."""
+    jobs: list[ScoreJob]
+    """Which a judge works out."""

@@ -1,12 +1,13 @@
 """Scores: stored as given, or worked out by a rule."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from evenhand.core.errors import Refusal
-from evenhand.core.objects.scores import BatchReport, NotScored, Score, SkippedScore, TargetType
+from evenhand.core.objects.scores import BatchReport, NotScored, Score, ScoreJob, SkippedScore, TargetType
 from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.api.jobs import JobAccepted, WaitQuery, submit_judge
 from evenhand.server.call import Call
@@ -21,8 +22,10 @@ from evenhand.server.measuring import (
 )
 from evenhand.server.paging import Paging, page_of
 from evenhand.server.routes import Route
+from evenhand.server.scoring_jobs import judge_jobs
 from evenhand.store import scores as store
 from evenhand.store.connection import Connection
+from evenhand.store.jobs import add_jobs
 from evenhand.store.projects import not_found
 from evenhand.store.scores import Measurement, ScoreRequest
 from evenhand.store.targets import Material, Target, find_targets, read_material
@@ -69,35 +72,52 @@ async def create(call: Call, body: ScoreCreate, query: WaitQuery) -> Answer:
 
 
 async def create_batch(call: Call, body: ScoreBatch) -> Answer:
-    read = [_read_numbered(index, given) for index, given in enumerate(body.scores)]
-    wanted = [(body.scores[i], r) for i, r in enumerate(read) if isinstance(r, Wanted)]
+    read = [_read_numbered(call, index, given) for index, given in enumerate(body.scores)]
+    wanted = [(body.scores[i], r) for i, r in enumerate(read) if isinstance(r, Wanted) and not _is_judged(r)]
     worked_out = iter(await work_out(call, wanted) if wanted else ())
-    measured = [next(worked_out) if isinstance(r, Wanted) else r for r in read]
-    requests = [
-        _request(call, given, m)
-        for given, m in zip(body.scores, measured, strict=True)
-        if isinstance(m, Measurement)
-    ]
+    outcomes = [r if isinstance(r, Measurement) or _is_judged(r) else next(worked_out) for r in read]
+    answer = await call.write(lambda connection: _store_batch(connection, call, body.scores, outcomes))
+    if any(_is_judged(outcome) for outcome in outcomes):
+        call.service.jobs.wake()
+    return answer
 
-    def work(connection: Connection) -> BatchReport:
-        stored = store.store_requests(connection, requests)
-        missing = [
-            request.target_id for request, s in zip(requests, stored, strict=True) if isinstance(s, Exception)
-        ]
-        if missing:
-            raise Refusal(
-                "NOT_FOUND", f"{len(missing)} of the targets are not there.", {"target_ids": missing[:100]}
-            )
-        made = iter(stored)
-        ids = [_id_of(next(made)) if isinstance(m, Measurement) else None for m in measured]
-        skipped = [
-            SkippedScore(index=i, reason=m.reason)
-            for i, m in enumerate(measured)
+
+def _store_batch(
+    connection: Connection,
+    call: Call,
+    given: list[ScoreCreate],
+    outcomes: Sequence[Measurement | Unmeasured | Wanted],
+) -> BatchReport:
+    pairs = list(enumerate(zip(given, outcomes, strict=True)))
+    requests = [_request(call, score, m) for _, (score, m) in pairs if isinstance(m, Measurement)]
+    judged = [(index, score, w) for index, (score, w) in pairs if isinstance(w, Wanted)]
+    targets = find_targets(
+        connection, [(score.target_type, score.target_id, call.scope) for _, score, _ in judged]
+    )
+    stored = store.store_requests(connection, requests)
+    missing = [r.target_id for r, s in zip(requests, stored, strict=True) if isinstance(s, Exception)]
+    missing += [score.target_id for (_, score, _), t in zip(judged, targets, strict=True) if t is None]
+    if missing:
+        raise Refusal(
+            "NOT_FOUND", f"{len(missing)} of the targets are not there.", {"target_ids": missing[:100]}
+        )
+    present = [target for target in targets if target is not None]
+    jobs = add_jobs(connection, judge_jobs(zip(present, [[w] for _, _, w in judged], strict=True)))
+    made = iter(stored)
+    return BatchReport(
+        accepted=len(requests),
+        score_ids=[_id_of(next(made)) if isinstance(m, Measurement) else None for m in outcomes],
+        skipped=[
+            SkippedScore(index=index, reason=m.reason)
+            for index, m in enumerate(outcomes)
             if isinstance(m, Unmeasured)
-        ]
-        return BatchReport(accepted=len(requests), score_ids=ids, skipped=skipped)
+        ],
+        jobs=[ScoreJob(index=index, job_id=job) for (index, _, _), job in zip(judged, jobs, strict=True)],
+    )
 
-    return await call.write(work)
+
+def _is_judged(read: Measurement | Unmeasured | Wanted) -> bool:
+    return isinstance(read, Wanted) and read.scorer_name == JUDGE
 
 
 def _id_of(score: Score | Exception) -> str:
@@ -105,13 +125,13 @@ def _id_of(score: Score | Exception) -> str:
     return score.id
 
 
-def _read_numbered(index: int, given: ScoreCreate) -> Measurement | Wanted:
+def _read_numbered(call: Call, index: int, given: ScoreCreate) -> Measurement | Wanted:
     try:
         read = read_score(given)
+        if isinstance(read, Wanted) and read.scorer_name == JUDGE:
+            call.service.jobs.check_judge(read.config)
     except Refusal as error:
         raise Refusal(error.code, f"scores[{index}]: {error}", {**error.details, "index": index}) from None
-    if isinstance(read, Wanted) and read.scorer_name == JUDGE:
-        raise Refusal("INVALID_REQUEST", "A batch takes no llm_judge; ask one by one.", {"index": index})
     return read
 
 

@@ -7,7 +7,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -113,11 +112,8 @@ def running_service(
     thread.start()
     try:
         service = ServiceUnderTest(listener.getsockname()[1], database)
-        deadline = time.monotonic() + 60
-        while service.get("/readyz").status != 200:
-            # a server with a tiny time limit for queries may need several tries on a busy machine
-            assert time.monotonic() < deadline, "the server did not become ready"
-            time.sleep(0.01)
+        # not /readyz: a server with a tiny time limit for queries may never be ready on a busy machine
+        assert service.get("/healthz").status == 200
         yield service
     finally:
         server.should_exit = True

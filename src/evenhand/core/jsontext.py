@@ -53,7 +53,7 @@ def decode(text: str | bytes, *, type: Any = Any, max_depth: int = MAX_DEPTH) ->
     except msgspec.ValidationError as error:
         raise InputError(str(error)) from None
     except msgspec.DecodeError as error:
-        raise InputError(f"invalid JSON: {error}") from None
+        raise InputError(f"invalid JSON: {reason_for(error, data)}") from None
     except RecursionError:
         raise InputError(f"JSON is nested too deeply (more than {max_depth} levels)") from None
     except UnicodeDecodeError as error:
@@ -63,6 +63,13 @@ def decode(text: str | bytes, *, type: Any = Any, max_depth: int = MAX_DEPTH) ->
 def without_lone_surrogates(data: bytes) -> bytes:
     """JSON text with U+FFFD in place of surrogates that have no partner, as a cut emoji leaves them."""
     return _SURROGATES.sub(lambda found: b"\\ufffd" if found[1] else found[0], data)
+
+
+def reason_for(error: msgspec.DecodeError, data: bytes) -> str:
+    """What is wrong with the text. Of a lone surrogate the decoder only says that something is cut off."""
+    if without_lone_surrogates(data) != data and ("truncated" in str(error) or "surrogate" in str(error)):
+        return "it holds a lone surrogate (\\ud800 to \\udfff), which is no character"
+    return str(error)
 
 
 def check_depth(data: bytes, max_depth: int = MAX_DEPTH) -> None:

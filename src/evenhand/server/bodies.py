@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from evenhand.core.errors import InputError, Refusal
-from evenhand.core.jsontext import check_depth, repeated_key
+from evenhand.core.jsontext import check_depth, reason_for, repeated_key
 from evenhand.server.config import Limits
 from evenhand.server.routes import Route
 
@@ -228,7 +228,7 @@ def decode_body(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     except msgspec.ValidationError as error:
         raise InputError(str(error)) from None
     except msgspec.DecodeError as error:
-        raise InputError(f"invalid JSON: {error}") from None
+        raise InputError(f"invalid JSON: {reason_for(error, body)}") from None
     except UnicodeDecodeError as error:
         raise InputError(f"invalid UTF-8 at byte {error.start}") from None
     except RecursionError:

@@ -2,7 +2,7 @@
 
 import json
 import math
-import time
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.evaluation.runs import config_for, doubles, doubling, lines, refusing
 from evenhand.core.errors import InputError, ModelRejected, OptionError, RunActive, RunConflict, Unavailable
 from evenhand.core.secret import Secret
 from evenhand.evaluation.artifacts import Written
-from evenhand.evaluation.config import Sampling, Selection, Service
+from evenhand.evaluation.config import RunConfig, Sampling, Selection, Service
 from evenhand.evaluation.lease import Lease
 from evenhand.evaluation.pipeline import Stopped
 from evenhand.evaluation.runner import Evaluation, Resume
@@ -149,10 +149,8 @@ async def test_repeats_give_pass_at_k(tmp_path: Path) -> None:
 
 async def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
     async with MockModelServer(doubling, api_key="right") as server:
-        start = time.monotonic()
         with pytest.raises(ModelRejected, match="401"):
             await run(tmp_path / "r", server, bench=doubles(500))
-        assert time.monotonic() - start < 30  # not after the retries of 500 samples
         assert server.requests <= 16
 
 
@@ -165,13 +163,13 @@ async def test_a_request_that_is_always_refused_stops_soon(tmp_path: Path) -> No
         assert server.requests < 60
 
 
-async def test_an_unreachable_model_fails_in_a_second(tmp_path: Path) -> None:
-    async with MockModelServer(doubling) as server:
-        config = config_for(server)
-    start = time.monotonic()
-    with pytest.raises(Unavailable, match=r"cannot connect to http://127\.0\.0\.1"):
-        await Evaluation(doubles(), config, tmp_path / "r").run()
-    assert time.monotonic() - start < 20  # at once, not after the retries
+async def test_an_unreachable_model_fails_before_anything_is_started(tmp_path: Path) -> None:
+    with socket.socket() as silent:
+        # Bound, so that nobody else gets the port; not listening.
+        silent.bind(("127.0.0.1", 0))
+        service = Service(url=f"http://127.0.0.1:{silent.getsockname()[1]}/v1", id="m", tries=100)
+        with pytest.raises(Unavailable, match=r"cannot connect to http://127\.0\.0\.1"):
+            await Evaluation(doubles(), RunConfig(model=service), tmp_path / "r").run()
     assert not (tmp_path / "r").exists(), "nothing was started"
 
 

@@ -49,9 +49,9 @@ def test_time_that_the_machine_gives_to_others_does_not_count() -> None:
         with worker.ask(WRONG) as reply:
             reply(), reply()
         pid = process_of(worker).pid
+        started = time.monotonic()
         os.kill(pid, signal.SIGSTOP)
         threading.Timer(4.0, os.kill, (pid, signal.SIGCONT)).start()
-        started = time.monotonic()
         with worker.ask(WRONG) as reply:
             assert reply() == {"valid": False}
         assert time.monotonic() - started > 2.0, "it stood still past its limit"

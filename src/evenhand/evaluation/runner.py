@@ -45,7 +45,7 @@ from evenhand.scoring.code_execution import open_configured_sandbox
 if TYPE_CHECKING:
     from evenhand.evaluation.artifacts import Written
 
-REACH_SECONDS = 3.0
+REACH_SECONDS = 10.0
 """How long an endpoint may take to accept a connection before the run is not even started."""
 
 

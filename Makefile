@@ -51,6 +51,8 @@ lock: ## pin and hash the development requirements again (needs uv)
 
 system-test:
 	@scripts/system-packages test
+	@# Before the tests, whose time is limited; what fails here is told by the tests that need it.
+	@[ "$$(id -u)" -ne 0 ] || scripts/sandbox-image "$${XDG_CACHE_HOME:-$$HOME/.cache}/evenhand/sandbox-image-bookworm.tar" || true
 
 system-run:
 	@scripts/system-packages run

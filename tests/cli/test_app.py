@@ -69,7 +69,7 @@ def test_a_reader_that_went_away_is_no_verdict(args: list[str]) -> None:
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "evenhand", *args], stdout=writing, stderr=subprocess.PIPE, timeout=60
+            [sys.executable, "-m", "evenhand", *args], stdout=writing, stderr=subprocess.PIPE, timeout=300
         )
     finally:
         os.close(writing)
@@ -80,7 +80,7 @@ def test_a_reader_that_went_away_is_no_verdict(args: list[str]) -> None:
 def test_a_full_disk_is_a_sentence(args: list[str]) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "evenhand", *args], stdout=full, stderr=subprocess.PIPE, timeout=60
+            [sys.executable, "-m", "evenhand", *args], stdout=full, stderr=subprocess.PIPE, timeout=300
         )
     assert done.returncode == 74
     assert done.stderr == b"Error: the output cannot be written: No space left on device\n"

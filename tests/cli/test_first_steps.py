@@ -95,7 +95,7 @@ def test_a_service_that_is_away_is_a_sentence_and_a_status(tmp_path: Path) -> No
         [sys.executable, "-m", "evenhand", *command, "http://127.0.0.1:9"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 1
     assert done.stderr == (

@@ -70,7 +70,7 @@ def everything(one: socket.socket) -> bytes:
 def test_a_body_that_does_not_come_is_408_and_the_connection_is_closed(
     tmp_path: Path, path: str, kind: str
 ) -> None:
-    with limited(tmp_path, Limits(body_seconds=0.2)) as (service, client):
+    with limited(tmp_path, Limits(body_seconds=2.0)) as (service, client):
         dataset, _ = client.dataset()
         with unfinished(service, path.format(dataset=dataset), kind) as one:
             answer = everything(one)

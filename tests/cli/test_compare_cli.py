@@ -240,6 +240,28 @@ def test_the_classic_rule_is_a_policy(tmp_path: Path) -> None:
     assert "needs durations and tokens" in refused.stderr
 
 
+def test_the_classic_rule_is_told_in_every_format_and_refuses_what_differs(tmp_path: Path) -> None:
+    spent = usage(tokens=200, cost=0.1, seconds=3.0)
+    base = write_run(tmp_path / "base", scores(9, 10), usage=spent, hashes={"dataset": "a"})
+    other = write_run(tmp_path / "other", scores(8, 10), usage=spent, hashes={"dataset": "b"})
+    gate = ("gate", base, other, "--policy", "classic")
+    assert "the dataset (a against b)" in evenhand(*gate).stderr
+    xml, markdown = tmp_path / "gate.xml", tmp_path / "gate.md"
+    done = evenhand(*gate, "--force", "--junit", xml, "--report", markdown, "--format", "json")
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (1, "NO-GO")
+    assert 'tests="3" failures="1" errors="0"' in xml.read_text()
+    assert "compared by force although this differs: the dataset" in markdown.read_text()
+
+
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, scores(9, 10)) for name in "abc"]
+    for option in ("--strict", "--show-flips", "--sequential"):
+        assert "are for two runs" in evenhand("compare", *runs, option).stderr
+    done = evenhand("compare", *runs[:2], "--sequential", "--report", tmp_path / "out.md")
+    assert done.returncode == 2
+    assert "it has no flips and no report" in done.stderr
+
+
 def test_plans_from_assumptions_and_from_a_pilot(tmp_path: Path) -> None:
     done = evenhand("plan", "--effect", "0.025", "--discordant", "0.10")
     assert "problems × 1 repeat on each side show a difference of 2.5 points with 80% power" in done.stdout

@@ -2,38 +2,53 @@
 
 from pathlib import Path
 
-import click
-
 from evenhand.ab import AbReport, RunRecord, analyze
-from evenhand.cli.output import console, print_json
+from evenhand.ab.decision import Gate
+from evenhand.ab.significance import ALPHA
+from evenhand.compare.compatibility import differences
+from evenhand.compare.gate import GateReport, GateVerdict, MetricGate, Status
 from evenhand.compare.markdown import number
-from evenhand.core.errors import InputError
+from evenhand.core.errors import Incomparable, InputError
 from evenhand.results import RunResults, SampleResult, read_run, run_folders
 
+VERDICTS: dict[str, GateVerdict] = {"prefer candidate": "GO", "prefer base": "NO-GO"}
 SUCCESS = 0.5
 """A reward above this counts as a success: half the points is not one."""
 
 
-def classic_gate(base: Path, candidate: Path, format_: str) -> int:
+def classic_gate(base: Path, candidate: Path, *, force: bool) -> tuple[GateReport, AbReport]:
     """Judge by the three gates of the A/B contract. GO prefers the candidate, NO-GO the base."""
     sides = [run_folders(path) for path in (base, candidate)]
     if any(len(side) != 1 for side in sides):
         raise InputError("the classic rule judges one benchmark: name one run folder on each side")
     runs = [read_run(next(iter(side.values()))) for side in sides]
+    different = differences(runs[0], runs[1])
+    if different and not force:
+        raise Incomparable(different)
     records = [*records_of(runs[1], "candidate"), *records_of(runs[0], "base")]
-    report = analyze(records, treatment="candidate", control="base")
-    verdict, status = _verdict(report)
-    if format_ == "json":
-        print_json({"verdict": verdict, "analysis": report.to_dict()})
-    elif format_ == "markdown":
-        click.echo(f"## {verdict}\n\n{report.to_markdown()}")
-    else:
-        out = console()
-        out.print(f"{verdict}: {report.decision}", markup=False)
-        for gate in report.to_dict()["gates"]:
-            figures = f"candidate {number(gate['treatment'])}, base {number(gate['control'])}"
-            out.print(f"  • {gate['name']}: {gate['standing']} ({figures})", markup=False)
-    return status
+    analysis = analyze(records, treatment="candidate", control="base")
+    report = GateReport(
+        verdict=VERDICTS.get(analysis.decision, "INCONCLUSIVE"),
+        sentence=f"{analysis.decision}.",
+        gates=[_gate(gate, runs[0].name) for gate in analysis.gates],
+        alpha=ALPHA,
+        notes=[f"compared by force although this differs: {words}" for words in different],
+    )
+    return report, analysis
+
+
+def _gate(gate: Gate, benchmark: str) -> MetricGate:
+    status: Status = "MISSING" if gate.holds is None else "PASS" if gate.holds else "BREACH"
+    figures = f"candidate {number(gate.treatment)}, base {number(gate.control)}"
+    return MetricGate(
+        benchmark=benchmark,
+        metric=gate.name,
+        tier="critical",
+        status=status,
+        reasons=[f"{gate.standing} ({figures})"],
+        base=gate.control,
+        candidate=gate.treatment,
+    )
 
 
 def records_of(run: RunResults, arm: str) -> list[RunRecord]:
@@ -60,11 +75,3 @@ def _record(sample: SampleResult, arm: str) -> RunRecord:
         cache_write_tokens=0,
         infra_failure=sample.reward is None,
     )
-
-
-def _verdict(report: AbReport) -> tuple[str, int]:
-    if report.decision == "prefer candidate":
-        return "GO", 0
-    if report.decision == "prefer base":
-        return "NO-GO", 1
-    return "INCONCLUSIVE", 2

@@ -95,6 +95,10 @@ def command(
     options = Options(
         max_drop=max_drop, min_coverage=min_coverage, confidence_level=confidence, seed=seed, force=force
     )
+    if len(runs) > 2 and (strict or show_flips or sequential):
+        raise OptionError("--strict, --show-flips and --sequential are for two runs: a base and a candidate")
+    if sequential and (show_flips or report is not None):
+        raise OptionError("--sequential says where two growing runs stand: it has no flips and no report")
     try:
         if len(runs) > 2:
             _check_distinct(runs)

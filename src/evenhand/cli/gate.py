@@ -1,6 +1,7 @@
 """`evenhand gate`: may it ship?"""
 
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -72,24 +73,29 @@ def command(
         return 0
     if base is None or candidate is None or policy is None:
         raise OptionError("gate needs BASE, CANDIDATE and --policy FILE (see evenhand gate --help)")
-    if policy == "classic":
-        from evenhand.cli.classic import classic_gate
-
-        return classic_gate(base, candidate, format_)
+    document: Any
     try:
-        found = _judge(base, candidate, Path(policy), force)
+        if policy == "classic":
+            from evenhand.cli.classic import classic_gate
+
+            found, analysis = classic_gate(base, candidate, force=force)
+            markdown = f"{gate_markdown(found)}\n{analysis.to_markdown()}"
+            document = {"verdict": found.verdict, "analysis": analysis.to_dict()}
+        else:
+            found = _judge(base, candidate, Path(policy), force)
+            markdown, document = gate_markdown(found), found
     except Incomparable as error:
         raise UserError(f"{error}\nInsist with --force if you know why that is all right.") from None
     if report is not None:
-        write_text(report, gate_markdown(found))
+        write_text(report, markdown)
     if junit is not None:
         write_text(junit, gate_junit(found))
     if github_summary:
-        _append_summary(gate_markdown(found))
+        _append_summary(markdown)
     if format_ == "json":
-        print_json(found)
+        print_json(document)
     elif format_ == "markdown":
-        click.echo(gate_markdown(found), nl=False)
+        click.echo(markdown, nl=False)
     else:
         _print(console(), found)
     return EXIT_STATUS[found.verdict]

@@ -2,6 +2,10 @@
 
 import math
 import re
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from operator import eq
 from typing import Any
 
 from evenhand.core.errors import OptionError
@@ -53,13 +57,7 @@ def answer_line(sample: ScorerInput) -> dict[str, Any]:
 @scorer(needs_target=True)
 def numeric_match(sample: ScorerInput) -> dict[str, Any]:
     """The last number in the response equals the target as a number: 42.0 is 42, and 100 is not 10."""
-    expected = number_of(sample.target)
-    if expected is None:
-        return dict(NO_NUMBER)
-    found = last_number(sample.response)
-    if found is None:
-        return {"correct": False, "extracted": None}
-    return {"correct": found.value == expected.value, "extracted": found.text}
+    return _last_number_against_target(sample, eq)
 
 
 @scorer(needs_target=True)
@@ -68,16 +66,19 @@ def numeric_tolerance(sample: ScorerInput, abs: float = 0.0, rel: float = 1e-6) 
     for name, limit in (("abs", abs), ("rel", rel)):
         if not (math.isfinite(limit) and limit >= 0):
             raise OptionError(f"option '{name}' must be a number from 0 up, not {limit}")
+    return _last_number_against_target(sample, partial(close, absolute=abs, relative=rel))
+
+
+def _last_number_against_target(
+    sample: ScorerInput, same: Callable[[Decimal, Decimal], bool]
+) -> dict[str, Any]:
     expected = number_of(sample.target)
     if expected is None:
         return dict(NO_NUMBER)
     found = last_number(sample.response)
     if found is None:
         return {"correct": False, "extracted": None}
-    return {
-        "correct": close(found.value, expected.value, absolute=abs, relative=rel),
-        "extracted": found.text,
-    }
+    return {"correct": same(found.value, expected.value), "extracted": found.text}
 
 
 @scorer

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
+from evenhand.ab.record import AMOUNTS
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError, OptionError, UnknownName
 
@@ -17,19 +18,8 @@ Command = Annotated[str, Meta(min_length=1)] | Annotated[tuple[str, ...], Meta(m
 """A string runs in the shell; a list of words runs as it is."""
 ExitStatus = Annotated[int, Meta(ge=-255, le=255)]
 
-USAGE_FIELDS = (
-    "total_cost_usd",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "step_count",
-    "tool_call_count",
-    "acceptance_cmd_count",
-    "acceptance_first_pass",
-    "session_id",
-)
-"""What an agent can report about itself."""
+USAGE_FIELDS = (*AMOUNTS[1:], "acceptance_first_pass", "session_id")
+"""What an agent can report about itself: everything but the time it took, and two words more."""
 
 
 class FieldSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

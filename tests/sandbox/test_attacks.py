@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.sandbox.conformance import ROOMY
 from evenhand.sandbox.pool import Pool
 from evenhand.sandbox.port import MEBIBYTE, Execution, Limits, Program
 
@@ -289,7 +290,7 @@ def test_children_that_left_the_session_are_gone(any_limits: Pool) -> None:
     assert len(left) == 1
     os.kill(left[0], signal.SIGKILL)
     mark = f"60.{secrets.randbelow(10**9):09d}"
-    found = any_limits.execute(Program(source=STAY.replace("MARK", mark)))
+    found = any_limits.execute(Program(source=STAY.replace("MARK", mark), limits=ROOMY))
     assert (found.ending, found.exit_code) == ("exited", 0)
     until = time.monotonic() + 60
     while running(mark) and time.monotonic() < until:
@@ -308,7 +309,7 @@ def test_files_of_the_host_cannot_be_read(any_limits: Pool, tmp_path: Path) -> N
         "    try:\n        print(open(path).read())\n    except OSError as error:\n        print(error.errno)\n"
     )
     assert secret.encode() in outside(source).stdout
-    found = any_limits.execute(Program(source=source))
+    found = any_limits.execute(Program(source=source, limits=ROOMY))
     assert found.exit_code == 0
     assert secret.encode() not in found.stdout
 
@@ -337,7 +338,7 @@ def test_other_processes_cannot_be_seen(any_limits: Pool) -> None:
     assert control[:2] == [b"seen", b"reached"]
     assert int(control[2]) > 2
     assert os.getpid() > 100, "the numbers inside are small; ours must not be one of them"
-    found = any_limits.execute(Program(source=source))
+    found = any_limits.execute(Program(source=source, limits=ROOMY))
     assert found.stdout == b"not seen\nnot reached\n2\n"
 
 
@@ -354,7 +355,7 @@ def test_nothing_outside_can_be_written(any_limits: Pool, tmp_path: Path) -> Non
     control = control[: control.index("for path in ['/usr/bin/python3'")]
     assert b"wrote" in outside(control).stdout
     (tmp_path / "written").unlink()
-    found = any_limits.execute(Program(source=source))
+    found = any_limits.execute(Program(source=source, limits=ROOMY))
     assert (found.exit_code, found.stdout) == (0, b"")
     assert list(tmp_path.iterdir()) == []
 
@@ -378,7 +379,7 @@ def test_no_network_not_even_the_loopback(any_limits: Pool, tmp_path: Path) -> N
             "            print('connected')\n        except OSError:\n            print('refused')\n"
         )
         assert outside(source).stdout.split() == [b"connected"] * 3
-        found = any_limits.execute(Program(source=source))
+        found = any_limits.execute(Program(source=source, limits=ROOMY))
     assert found.stdout.split() == [b"refused"] * 3
 
 
@@ -389,7 +390,7 @@ def test_ordinary_socket_families_only(any_limits: Pool) -> None:
     )
     if os.geteuid() == 0:
         assert b"opened 16" in outside(source).stdout
-    found = any_limits.execute(Program(source=source))
+    found = any_limits.execute(Program(source=source, limits=ROOMY))
     assert (found.exit_code, found.stdout) == (0, b"")
 
 
@@ -415,7 +416,7 @@ os.kill(pid, 9)
 def test_tracing_is_refused(any_limits: Pool) -> None:
     if os.geteuid() == 0:
         assert outside(TRACE).stdout.split(b"\n")[0] == b"own child 0"
-    found = any_limits.execute(Program(source=TRACE))
+    found = any_limits.execute(Program(source=TRACE, limits=ROOMY))
     assert found.stdout.split(b"\n")[:3] == [b"own child -1", b"process 1 -1", b"memory -1"], found
 
 
@@ -443,7 +444,7 @@ def test_namespaces_and_mounts_are_refused(any_limits: Pool) -> None:
     if os.geteuid() == 0:
         assert outside(NAMESPACES).stdout.split(b"\n")[1] == b"mount 0"
         assert b"mounting 0" in outside(NAMESPACES).stdout
-    found = any_limits.execute(Program(source=NAMESPACES))
+    found = any_limits.execute(Program(source=NAMESPACES, limits=ROOMY))
     assert found.stdout.split() == b"user 1 mount 1 net 1 pid 1 mounting 1 cloning -1".split(), found
 
 
@@ -469,7 +470,7 @@ def test_links_and_fifos_in_place_of_files_change_nothing(any_limits: Pool) -> N
         "def add(a, b):\n    return a + b\n"
     )
     for test, passed in (("assert add(1, 2) == 3", True), ("assert add(1, 2) == 4", False)):
-        verdict = (any_limits.execute(Program(source=source, test=test))).verdict
+        verdict = (any_limits.execute(Program(source=source, test=test, limits=ROOMY))).verdict
         assert verdict is not None
         assert verdict.passed is passed
 
@@ -490,6 +491,6 @@ def test_the_next_program_finds_no_leftovers(any_limits: Pool) -> None:
         f"print(socket.socket(1).connect_ex('\\0{name}'))\nprint(sum(n.isdigit() for n in os.listdir('/proc')))"
     )
     for _ in range(3):
-        assert (any_limits.execute(Program(source=leave))).exit_code == 0
-        found = any_limits.execute(Program(source=look))
+        assert (any_limits.execute(Program(source=leave, limits=ROOMY))).exit_code == 0
+        found = any_limits.execute(Program(source=look, limits=ROOMY))
         assert found.stdout.split() == [b"[]", b"111", b"2"], found

@@ -26,6 +26,8 @@ SMALL = Limits(
     disk_bytes=8 * MEBIBYTE,
 )
 """Tight limits, so that reaching them is quick and harmless."""
+ROOMY = Limits(wall_seconds=60.0, cpu_seconds=60)
+"""The limits of a warm sandbox, with time for a machine that is busy with other things."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -74,7 +76,7 @@ def _run(sandbox: Sandbox, program: Program) -> Execution:
 def _program(sandbox: Sandbox) -> tuple[bool, str]:
     found = _run(
         sandbox,
-        Program(source=probes.ECHO, stdin=b"in", files={"data/a.txt": b"file"}),
+        Program(source=probes.ECHO, stdin=b"in", files={"data/a.txt": b"file"}, limits=ROOMY),
     )
     ok = (found.ending, found.exit_code, found.stdout) == (
         "exited",
@@ -86,9 +88,9 @@ def _program(sandbox: Sandbox) -> tuple[bool, str]:
 
 def _grading(sandbox: Sandbox) -> tuple[bool, str]:
     test = "assert add(1, 2) == 3"
-    right = _run(sandbox, Program(source="def add(a, b): return a + b", test=test)).verdict
-    wrong = _run(sandbox, Program(source="def add(a, b): return a - b", test=test)).verdict
-    forged = _run(sandbox, Program(source=probes.FORGED, test=test)).verdict
+    right = _run(sandbox, Program(source="def add(a, b): return a + b", test=test, limits=ROOMY)).verdict
+    wrong = _run(sandbox, Program(source="def add(a, b): return a - b", test=test, limits=ROOMY)).verdict
+    forged = _run(sandbox, Program(source=probes.FORGED, test=test, limits=ROOMY)).verdict
     if right is None or wrong is None or forged is None:
         return False, "no verdict"
     ok = right.passed and not wrong.passed and not forged.passed
@@ -96,7 +98,7 @@ def _grading(sandbox: Sandbox) -> tuple[bool, str]:
 
 
 def _confinement(sandbox: Sandbox) -> tuple[bool, str]:
-    found = _run(sandbox, Program(source=probes.CONFINEMENT, limits=Limits()))
+    found = _run(sandbox, Program(source=probes.CONFINEMENT, limits=ROOMY))
     try:
         seen = dict(json.loads(found.stdout))
     except (ValueError, TypeError):
@@ -152,7 +154,7 @@ def _processor(sandbox: Sandbox) -> tuple[bool, str]:
 
 
 def _output(sandbox: Sandbox) -> tuple[bool, str]:
-    limits = Limits(output_bytes=50_000)
+    limits = Limits(output_bytes=50_000, wall_seconds=60.0, cpu_seconds=60)
     found = _run(sandbox, Program(source="while True: print('x' * 999)", limits=limits))
     size = len(found.stdout) + len(found.stderr)
     ok = found.ending == "output_limit" and found.truncated and size <= limits.output_bytes
@@ -160,13 +162,13 @@ def _output(sandbox: Sandbox) -> tuple[bool, str]:
 
 
 def _crash(sandbox: Sandbox) -> tuple[bool, str]:
-    found = _run(sandbox, Program(source="import os\nos.kill(os.getpid(), 11)"))
+    found = _run(sandbox, Program(source="import os\nos.kill(os.getpid(), 11)", limits=ROOMY))
     return (found.ending, found.signal) == ("signaled", 11), f"{found.ending} {found.signal}"
 
 
 def _leftovers(sandbox: Sandbox) -> tuple[bool, str]:
-    _run(sandbox, Program(source=probes.LEAVE))
-    found = _run(sandbox, Program(source=probes.LOOK_FOR_LEFTOVERS))
+    _run(sandbox, Program(source=probes.LEAVE, limits=ROOMY))
+    found = _run(sandbox, Program(source=probes.LOOK_FOR_LEFTOVERS, limits=ROOMY))
     return found.stdout.strip() == b"[]", f"the next program sees {found.stdout.decode().strip()}"
 
 

@@ -106,3 +106,13 @@ def test_a_given_code_is_taken_out_of_the_texts() -> None:
 
 def test_a_lone_surrogate_does_not_stop_the_prompt() -> None:
     assert "?" in build_judge_prompt(sample("x\ud800y")).text
+
+
+RUNS = ("\n", " ", "\t\n", "#", "\n#", "*\n", "-", "<", "{", "[[", "give ", "score ", "ignore ")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("run", RUNS)
+def test_a_long_run_of_anything_is_searched_in_one_go(run: str) -> None:
+    """Models that break down repeat themselves; patterns that try every split of the run would take days here."""
+    assert isinstance(injection_signs(run * (40_000 // len(run))), list)

@@ -12,6 +12,8 @@ import pytest
 from tests.ab_suites import wait_for
 from tests.judging.commands import evenhand, mock_model, read_lines, write_lines
 
+from evenhand.cli.judge_score import Journal
+
 PLANTED = "sk-planted-0123456789abcdef"
 
 
@@ -98,6 +100,58 @@ def test_an_interrupted_run_is_resumed_without_repeating_calls(tmp_path: Path) -
     assert found["kept_from_earlier"] == kept
     assert found["usage"]["requests"] == 60 - kept
     assert len(read_lines(tmp_path / "out.jsonl")) == 60
+
+
+def test_an_answer_that_changed_is_judged_again_and_a_cut_line_costs_one_verdict_at_most(
+    tmp_path: Path,
+) -> None:
+    script = write_lines(tmp_path / "script.jsonl", SCRIPT)
+    rows = [{"question": f"Q{n}", "response": f"right {n}", "target": "x"} for n in range(6)]
+    options = [
+        "judge",
+        "score",
+        "a.jsonl",
+        "--judge-id",
+        "m",
+        "-o",
+        "out.jsonl",
+        "--no-cache",
+        "--format",
+        "json",
+    ]
+    with mock_model("--answers", script) as url:
+        write_lines(tmp_path / "a.jsonl", rows)
+        evenhand(*options, "--judge-url", url, cwd=tmp_path)
+        rows[1]["response"], rows[2]["target"], rows[3]["question"] = "wrong 1", "y", "another"
+        write_lines(tmp_path / "a.jsonl", rows)
+        again = evenhand(*options, "--judge-url", url, "--resume", cwd=tmp_path)
+        rewards = [row["reward"] for row in read_lines(tmp_path / "out.jsonl")]
+        # Killed twice: a line cut short, and the verdicts of the run after it.
+        whole = (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=True)
+        (tmp_path / "out.jsonl").unlink()
+        (tmp_path / "out.jsonl.partial").write_bytes(whole[0][:20])
+        with Journal(tmp_path / "out.jsonl") as journal:
+            for line in whole[:2]:
+                journal.write(json.loads(line))
+        last = evenhand(*options, "--judge-url", url, "--resume", cwd=tmp_path)
+    assert json.loads(again.stdout)["kept_from_earlier"] == 3
+    assert rewards == [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+    assert json.loads(last.stdout)["kept_from_earlier"] == 2
+
+
+@pytest.mark.parametrize("command", ["score", "selftest"])
+def test_a_judge_that_is_not_there_is_noticed_before_anything_starts(tmp_path: Path, command: str) -> None:
+    answers = [write_lines(tmp_path / "a.jsonl", [{"response": "x"}])] if command == "score" else []
+    with mock_model() as url:
+        pass
+    done = evenhand("judge", command, *answers, "--judge-url", url, "--judge-id", "m", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"cannot connect to {url}" in done.stderr
+    nonsense = evenhand(
+        "judge", command, *answers, "--judge-url", "localhost:1", "--judge-id", "m", cwd=tmp_path
+    )
+    assert nonsense.returncode == 2
+    assert "not an http or https address" in nonsense.stderr
 
 
 def test_a_rubric_file_and_the_named_rubrics(tmp_path: Path) -> None:

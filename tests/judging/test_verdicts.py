@@ -1,6 +1,8 @@
 """Reading verdicts: the demanded form counts, nothing becomes 0, nothing is clamped."""
 
+import contextlib
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -231,3 +233,14 @@ def test_bad_configurations_are_refused() -> None:
     ):
         with pytest.raises(OptionError):
             JudgeScoringConfig(**options)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("run", ["\n", " ", "*\n", "{", '{"a":', "1,111", "VERDICT ", "-"])
+@pytest.mark.parametrize("form", ["json", "line", "bare"])
+def test_a_long_run_of_anything_is_read_in_one_go(form: Any, run: str) -> None:
+    for start in ("", "VERDICT"):
+        with contextlib.suppress(VerdictError):
+            parse_judge_response(
+                start + run * (60_000 // len(run)), JudgeScoringConfig(form=form), nonce="0badcafe"
+            )

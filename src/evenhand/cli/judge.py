@@ -58,10 +58,12 @@ def selftest_command(format_: str, **options: Any) -> int:
     \b
     Exit status: 0 sound, 1 not, 2 bad input.
     """
+    from evenhand.models.address import reachable
     from evenhand.models.connect import connect
     from evenhand.scoring.judging.selftest import run_selftest
 
     async def ask() -> Any:
+        await reachable(options["judge_url"])
         model = connect(endpoint(options))
         try:
             return await run_selftest(

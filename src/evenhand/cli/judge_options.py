@@ -50,6 +50,7 @@ def judge_options(function: F) -> F:
 def endpoint(options: dict[str, Any]) -> Any:
     """The judge's endpoint, from options and settings."""
     from evenhand import settings
+    from evenhand.models.address import base_url
     from evenhand.models.config import EndpointConfig, Price
 
     found = settings.load()
@@ -66,7 +67,7 @@ def endpoint(options: dict[str, Any]) -> Any:
             raise OptionError("--price is two numbers with a comma: 2.5,10") from None
         price = Price(input_usd=asked, output_usd=given)
     return EndpointConfig(
-        base_url=options["judge_url"],
+        base_url=base_url(options["judge_url"]),
         model=options["judge_id"],
         api_key=key,
         dialect=options["dialect"],

@@ -46,9 +46,11 @@ def command(format_: str, **options: Any) -> int:
     """Judge the answers in ANSWERS, a JSONL, CSV or Parquet file with responses and, if need be, targets."""
     samples = read_samples(options["answers"])
     output: Path | None = options["output"]
-    done = finished(output) if options["resume"] and output is not None else {}
     if options["resume"] and output is None:
         raise OptionError("--resume needs --output")
+    if output is not None and not options["resume"]:
+        partial(output).unlink(missing_ok=True)
+    done = finished(output, samples) if options["resume"] and output is not None else {}
     judged, usage, identity = asyncio.run(_judge(options, samples, done))
     if output is not None:
         from evenhand.results.writing import JsonlFile
@@ -108,11 +110,12 @@ def partial(output: Path) -> Path:
     return output.with_name(output.name + ".partial")
 
 
-def finished(output: Path) -> dict[tuple[int, int], Any]:
-    """The verdicts of an earlier, perhaps interrupted, run; failures are judged again."""
+def finished(output: Path, samples: list[Any]) -> dict[tuple[int, int], Any]:
+    """The verdicts of an earlier, perhaps interrupted, run; failures and changed samples are judged again."""
     from evenhand.results.records import SampleResult
 
     found: dict[tuple[int, int], Any] = {}
+    wanted = {(sample.problem_idx, sample.repeat): _judged_part(sample) for sample in samples}
     for path in (output, partial(output)):
         if not path.exists():
             continue
@@ -122,16 +125,27 @@ def finished(output: Path) -> dict[tuple[int, int], Any]:
             except InputError:
                 # The last line of a run that was killed while writing.
                 continue
-            if sample.status != "failed":
-                found[sample.problem_idx, sample.repeat] = sample
+            key = (sample.problem_idx, sample.repeat)
+            if sample.status != "failed" and wanted.get(key) == _judged_part(sample):
+                found[key] = sample
     return found
+
+
+def _judged_part(sample: Any) -> bytes:
+    """What a verdict is about."""
+    return jsontext.canonical([sample.model_response, sample.expected_answer, sample.metadata])
 
 
 class Journal:
     """The file beside the output that takes each verdict as it comes; nothing without an output."""
 
     def __init__(self, output: Path | None) -> None:
-        self._file = partial(output).open("ab") if output is not None else None
+        self._file = partial(output).open("a+b") if output is not None else None
+        if self._file is not None and self._file.tell():
+            self._file.seek(-1, 2)
+            if self._file.read(1) != b"\n":
+                # A line that was cut short must not take the next verdict with it.
+                self._file.write(b"\n")
 
     def __enter__(self) -> "Journal":
         return self
@@ -157,6 +171,7 @@ def check_identity(identity: str, done: dict[tuple[int, int], Any]) -> None:
 
 
 async def _judge(options: dict[str, Any], samples: list[Any], done: dict[tuple[int, int], Any]) -> Any:
+    from evenhand.models.address import reachable
     from evenhand.models.connect import connect
     from evenhand.scoring.judging.rewards import judge_results
 
@@ -166,6 +181,8 @@ async def _judge(options: dict[str, Any], samples: list[Any], done: dict[tuple[i
     try:
         judge = make_judge(options["rubric"], model)
         check_identity(judge.identity, done)
+        if left:
+            await reachable(options["judge_url"])
         with progress("Judging", total=len(left)) as steps, Journal(output) as journal:
 
             def heard(result: Any, state: Any) -> None:

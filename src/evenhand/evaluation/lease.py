@@ -15,8 +15,9 @@ from evenhand.core.timestamps import format_instant, now
 class Lease:
     """Holds a run's folder while the `with` block lasts; the system lets go of it when the process dies."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, run: Path) -> None:
         self._path = path
+        self._run = run
 
     def __enter__(self) -> "Lease":
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -25,7 +26,7 @@ class Lease:
         except OSError:
             holder = os.pread(self._file, 4096, 0)
             os.close(self._file)
-            raise RunActive(f"the run in {self._path.parent.parent} is active{_who(holder)}") from None
+            raise RunActive(f"the run in {self._run} is active{_who(holder)}") from None
         note = {"host": socket.gethostname(), "pid": os.getpid(), "since": format_instant(now())}
         with contextlib.suppress(OSError):  # the note is for people; a full disk must not stop a resume
             os.ftruncate(self._file, 0)

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from evenhand.benchmarks.definition import Benchmark
 from evenhand.benchmarks.requirements import check_requirements
-from evenhand.core.errors import EvenhandError, OptionError, RunConflict, Unavailable
+from evenhand.core.errors import EvenhandError, OptionError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.core.timestamps import format_instant, now
 from evenhand.datasets.sources import Source, open_source
@@ -37,6 +36,7 @@ from evenhand.evaluation.ledger import Ledger
 from evenhand.evaluation.pipeline import Limits, Pipeline, Watcher
 from evenhand.evaluation.planning import ProblemFile, plan
 from evenhand.evaluation.scoring_lane import ScoringLane
+from evenhand.models.address import base_url, reachable
 from evenhand.models.config import EndpointConfig, Price, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.port import ChatModel
@@ -44,9 +44,6 @@ from evenhand.scoring.code_execution import open_configured_sandbox
 
 if TYPE_CHECKING:
     from evenhand.evaluation.artifacts import Written
-
-REACH_SECONDS = 10.0
-"""How long an endpoint may take to accept a connection before the run is not even started."""
 
 
 class Quiet:
@@ -94,10 +91,10 @@ class Evaluation:
             )
         source = self._source()
         await asyncio.gather(
-            *(reachable(service) for service in (self._config.model, self._config.judge) if service)
+            *(reachable(service.url) for service in (self._config.model, self._config.judge) if service)
         )
         self._folder.create()
-        with Lease(self._folder.lock):
+        with Lease(self._folder.lock, run=self._folder.path):
             try:
                 pinned = self._pin(source)
                 problems = ProblemFile(self._folder.problems)
@@ -238,30 +235,6 @@ def _load_artifacts() -> Any:
     return artifacts
 
 
-async def reachable(service: Service) -> None:
-    """`Unavailable` when nothing accepts connections at the service's address."""
-    parts = urlsplit(service.url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise OptionError(f"'{service.url}' is not an http or https address")
-    try:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError:
-        raise OptionError(f"'{service.url}' has no valid port") from None
-    try:
-        async with asyncio.timeout(REACH_SECONDS):
-            _, writer = await asyncio.open_connection(parts.hostname, port)
-    except TimeoutError:
-        raise Unavailable(
-            f"no answer from {service.url} in {REACH_SECONDS:g} seconds; is the model running?"
-        ) from None
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
-        raise Unavailable(f"cannot connect to {service.url} ({reason}); is the model running?") from None
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
-
-
 def _connect(service: Service, concurrency: int) -> ChatModel:
     price = None
     if service.input_usd is not None or service.output_usd is not None:
@@ -281,11 +254,6 @@ def _connect(service: Service, concurrency: int) -> ChatModel:
             price=price,
         )
     )
-
-
-def base_url(url: str) -> str:
-    """The address without a path that only names the call."""
-    return url.rstrip("/").removesuffix("/chat/completions").removesuffix("/messages")
 
 
 def public_config(benchmark: Benchmark, config: RunConfig, pinned: Pinned) -> dict[str, Any]:

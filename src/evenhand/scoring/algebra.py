@@ -81,7 +81,7 @@ NAMES = frozenset(
 )
 
 _DROPPED = re.compile(
-    r"\\left(?![a-z])|\\right(?![a-z])|\\[,;:!\s]|\\displaystyle|\\\(|\\\)|\\\[|\\\]|\\\$|\\%|[$%]|\^\s*\{?\s*\\circ\s*\}?|°"
+    r"\\left(?![a-z])|\\right(?![a-z])|\\[,;:!\s]|\\displaystyle|\\\(|\\\)|\\\[|\\\]|\\\$|\\%|[$%]|\^\s*+(?:\{\s*+)?\\circ\s*+\}?|°"
     r"|\\(?:text|mathrm|mbox|textbf)\s*\{[^{}]*\}|(?<=\d),(?=\d{3}(?!\d))"
 )
 _WORDS = (

@@ -1,6 +1,5 @@
 """The folder of a run: who works on it, what it was started with, and which trials are finished."""
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterable
@@ -12,8 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from evenhand.core import jsontext
-from evenhand.core.errors import InputError, RunActive, RunConflict
+from evenhand.core.errors import InputError, RunConflict
 from evenhand.core.ids import new_id
+from evenhand.evaluation.lease import Lease
 from evenhand.evaluation.trials.plan import Key
 from evenhand.evaluation.trials.suite import Choice, LoadedSuite
 from evenhand.results.writing import write_json
@@ -46,24 +46,20 @@ class RunFolder:
         self.workspaces = path / "workspaces"
         self.finished_file = path / "finished.jsonl"
         self._pinned_file = path / "run.json"
+        self._lease = Lease(path / "lock", run=path)
 
     def __enter__(self) -> "RunFolder":
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._lease.__enter__()
         except OSError as error:
             raise InputError(f"cannot be made: {error.strerror}", path=self.path) from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise RunActive(f"another process is running the suite in {self.path}") from None
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._lock)
+        self._lease.__exit__(kind, error, trace)
 
     def pinned(self) -> Pinned | None:
         """What the run here was started with; None when there is none."""

@@ -8,25 +8,25 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "verdict_object",
         re.compile(
-            r"""\{[^{}]{0,200}["']?(?:score|grade|verdict|rating|label|nonce|criteria_met|pass(?:ed)?)["']?\s*:""",
+            r"""\{[^{}]{0,200}["']?(?:score|grade|verdict|rating|label|nonce|criteria_met|pass(?:ed)?)["']?\s{0,40}:""",
             re.IGNORECASE,
         ),
     ),
     (
         "verdict_line",
         re.compile(
-            r"^\W{0,8}(?:final\s+)?(?:verdict|grade|score|rating)\b[^\n]{0,20}[:=]\s*\S",
+            r"^\W{0,8}(?:final\s{1,4})?(?:verdict|grade|score|rating)\b[^\n]{0,20}[:=]\s{0,40}\S",
             re.IGNORECASE | re.MULTILINE,
         ),
     ),
     (
         "inline_verdict",
         re.compile(
-            r"<(?:score|grade|verdict|rating)>|\b(?:grade|verdict|score|rating)\s*[:=]\s*(?:[A-C]\b|\d|correct|pass)",
+            r"<(?:score|grade|verdict|rating)>|\b(?:grade|verdict|score|rating)\s{0,40}[:=]\s{0,40}(?:[A-C]\b|\d|correct|pass)",
             re.IGNORECASE,
         ),
     ),
-    ("bracket_score", re.compile(r"\[\[\s*(?:\d+(?:\.\d+)?|[A-C])\s*\]\]")),
+    ("bracket_score", re.compile(r"\[\[\s{0,40}(?:\d{1,9}(?:\.\d{1,9})?|[A-C])\s{0,40}\]\]")),
     (
         "instruction",
         re.compile(
@@ -45,15 +45,18 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "role_marker",
         re.compile(
-            r"<\|[a-z_]{1,30}\|>|\[/?INST\]|<</?SYS>>|^\s*#{0,4}\s*(?:system|assistant|judge|grader)\s*:",
+            r"<\|[a-z_]{1,30}\|>|\[/?INST\]|<</?SYS>>|^[ \t]{0,40}#{0,4}[ \t]{0,4}(?:system|assistant|judge|grader)\s{0,4}:",
             re.IGNORECASE | re.MULTILINE,
         ),
     ),
     (
         "delimiter",
-        re.compile(r"<<<|>>>|</\s*(?:answer|response|output|submission|data)\b|-{3,}\s*END\b", re.IGNORECASE),
+        re.compile(
+            r"<<<|>>>|</\s{0,40}(?:answer|response|output|submission|data)\b|-{3}\s{0,40}END\b", re.IGNORECASE
+        ),
     ),
 )
+# Every repetition above has an end: an answer of a thousand line breaks must not take minutes.
 _SCANNED = 20_000
 
 

@@ -135,13 +135,15 @@ def _same_code(value: Any, nonce: str) -> bool:
 
 def _from_line(text: str, config: JudgeScoringConfig, nonce: str | None) -> Verdict:
     lines = re.findall(
-        r"^\W*VERDICT\b[ \t]*([0-9a-f]{8})?[ \t*]*[:=](.*)$", text, re.IGNORECASE | re.MULTILINE
+        r"^[^\w\n]*VERDICT\b[ \t]*+([0-9a-f]{8})?[ \t*]*+[:=](.*)$", text, re.IGNORECASE | re.MULTILINE
     )
     own = [value for code, value in lines if nonce is None or code.lower() == nonce]
     if not own:
         fail(text, "it holds a verdict without the demanded code" if lines else "it holds no VERDICT line")
     verdicts = [_typed(unwrapped(value), config, text) for value in own]
-    reasoning = re.split(r"^\W*VERDICT\b", text, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[0].strip()
+    reasoning = re.split(r"^[^\w\n]*VERDICT\b", text, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[
+        0
+    ].strip()
     return _only(
         verdicts, text, reasoning=reasoning, warnings=("foreign_verdict",) if len(own) < len(lines) else ()
     )

@@ -1,6 +1,7 @@
 """`evenhand compare`, `gate` and `plan` as a person meets them."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -279,3 +280,17 @@ def test_plans_from_assumptions_and_from_a_pilot(tmp_path: Path) -> None:
     assert planned["plans"][0]["power"] >= 0.8
     assert "Power to see 5.0 points" in page.read_text()
     assert evenhand("plan", "--effect", "0.1").returncode == 2
+
+
+def test_every_problem_and_every_absence_is_in_the_reports(tmp_path: Path) -> None:
+    base = write_run(tmp_path / "base", single([1.0, 0.0, 1.0, None]))
+    candidate = write_run(tmp_path / "candidate", single([1.0, 1.0, None, 1.0]))
+    page, markdown = tmp_path / "out.html", tmp_path / "out.md"
+    done = evenhand("compare", base, candidate, "--report", page)
+    evenhand("compare", base, candidate, "--report", markdown)
+    assert "Not compared (2 of 2)" in done.stdout
+    assert re.search(r"^3 +0 +failed +scored", done.stdout, re.MULTILINE)
+    assert "### Not compared (2 of 2)" in markdown.read_text()
+    assert "| 3 | 0 | failed | scored |" in markdown.read_text()
+    assert "<summary>2 problems</summary>" in page.read_text()
+    assert "+1.0000" in page.read_text()

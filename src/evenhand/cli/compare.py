@@ -25,6 +25,7 @@ RESCORE_HINT = (
     "(evenhand eval rescore DIR --scorer NAME), or insist with --force."
 )
 SHOWN_FLIPS = 20
+SHOWN_MISSING = 10
 
 
 @click.command(
@@ -213,7 +214,20 @@ def _print(out: Console, found: Comparison, show_flips: bool) -> None:
         _print_flips(out, found)
     for words in found.caveats:
         out.print(f"Note: {words}", markup=False)
+    _print_missing(out, found)
     out.print()
+
+
+def _print_missing(out: Console, found: Comparison) -> None:
+    missing = found.coverage.missing
+    if not missing:
+        return
+    rows = [
+        [str(one.problem_idx), str(one.repeat), one.base, one.candidate] for one in missing[:SHOWN_MISSING]
+    ]
+    out.print()
+    title = f"Not compared ({len(rows)} of {len(missing):,})"
+    out.print(table(title, ["problem", "repeat", "base", "candidate"], rows, numeric_from=9))
 
 
 def _print_flips(out: Console, found: Comparison) -> None:

@@ -95,6 +95,15 @@ def comparison_markdown(found: Comparison, *, flips: int = 20) -> str:
             f"### Flipped problems ({len(shown)} of {len(found.flips)})",
             table(["problem", "base", "candidate", "expected", "base's answer", "candidate's answer"], rows),
         ]
+    if found.coverage.missing:
+        absent = found.coverage.missing[:flips]
+        parts += [
+            f"### Not compared ({len(absent)} of {len(found.coverage.missing)})",
+            table(
+                ["problem", "repeat", "base", "candidate"],
+                [[one.problem_idx, one.repeat, one.base, one.candidate] for one in absent],
+            ),
+        ]
     if found.caveats:
         parts += ["### Caveats", "\n".join(f"- {cell(words)}" for words in found.caveats)]
     return "\n\n".join(parts) + "\n"

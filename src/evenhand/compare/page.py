@@ -20,6 +20,7 @@ from evenhand.plots.document import Part, Tone
 TONES: dict[str, Tone] = {"PASS": "good", "BLOCK": "bad", "WARN": "warn", "INCONCLUSIVE": "warn"}
 SHOWN_FLIPS = 200
 SHOWN_MISSING = 200
+SHOWN_ITEMS = 2_000
 
 
 def comparison_page(found: Comparison) -> str:
@@ -40,7 +41,7 @@ def comparison_page(found: Comparison) -> str:
     ]
     if found.categories:
         sections.append(_categories(found))
-    sections.append(_flips(found))
+    sections += [_flips(found), _items(found)]
     if found.coverage.missing:
         sections.append(_missing(found))
     return document(f"{found.benchmark}: candidate against base", sections)
@@ -125,6 +126,26 @@ def _flip(flip: Flip) -> Part:
             ),
         ],
     )
+
+
+def _items(found: Comparison) -> Section:
+    columns = ["problem", "category", "repeats", "base", "candidate", "delta"]
+    rows = [
+        [
+            str(one.problem_idx),
+            one.category or "–",
+            str(one.repeats),
+            number(one.base),
+            number(one.candidate),
+            f"{one.delta:+.4f}",
+        ]
+        for one in found.items[:SHOWN_ITEMS]
+    ]
+    words = f"{len(found.items):,} problems"
+    if len(found.items) > SHOWN_ITEMS:
+        words = f"The first {SHOWN_ITEMS:,} of {words}; --format json has them all"
+    table = Table(columns, rows, numeric=[name for name in columns if name != "category"])
+    return Section("Every problem", [Details(words, [table])])
 
 
 def _missing(found: Comparison) -> Section:

@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from click.testing import CliRunner
+from tests.service import running_service
+from tests.service_harness import span
 
 from evenhand.cli.db import command as db
 from evenhand.store.checking import check
@@ -84,3 +86,27 @@ def test_a_wrong_total_is_found(database_url: str) -> None:
     assert wrong.exit_code == 1
     assert "run_count is 7, counted 3" in wrong.output
     assert "scorer 's': the totals differ" in wrong.output
+
+
+def test_a_wrong_count_of_a_trace_is_found(database_url: str) -> None:
+    with running_service(database_url) as service:
+        for count in (1, 3):
+            spans = [
+                span(trace_id=f"trace-{count}", id=f"{n}", parent_span_id="0" if n else None, tokens_input=2,
+                     tokens_output=3, error={"message": "x"} if n else None)
+                for n in range(count)
+            ]  # fmt: skip
+            assert service.post("/v1/traces/ingest", {"spans": spans}).status == 201
+    fine = CliRunner().invoke(db, ["check", "--database", database_url])
+    assert (fine.exit_code, fine.output) == (0, "Everything agrees with a recount.\n")
+    database = open_database(database_url)
+    database.write_now(lambda c: c.run("UPDATE traces SET span_count = 9, tokens = 1 WHERE id = 'trace-3'"))
+    database.write_now(lambda c: c.run("UPDATE traces SET error_count = 2 WHERE id = 'trace-1'"))
+    database.close()
+    wrong = CliRunner().invoke(db, ["check", "--database", database_url])
+    assert wrong.output.splitlines() == [
+        "trace trace-1 of default: error_count is 2, counted 0",
+        "trace trace-3 of default: span_count is 9, counted 3",
+        "trace trace-3 of default: tokens is 1, counted 15",
+        "3 faults.",
+    ]

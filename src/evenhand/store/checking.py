@@ -34,6 +34,7 @@ def check(connection: Connection) -> Iterator[str]:
     if schema.tables != expected.tables:
         return  # what the counting relies upon is not there
     yield from _check_datasets(connection)
+    yield from _check_traces(connection)
     last = ""
     while rows := connection.all(
         "SELECT id, run_count, covered_count FROM experiments WHERE id > ? ORDER BY id LIMIT ?", last, CHUNK
@@ -50,6 +51,30 @@ def _check_datasets(connection: Connection) -> Iterator[str]:
     for dataset_id, kept, counted in rows:
         if kept != counted:
             yield f"dataset {dataset_id}: item_count is {kept}, counted {counted}"
+
+
+def _check_traces(connection: Connection) -> Iterator[str]:
+    last = ""
+    while rows := connection.all(
+        "SELECT trace_key, id, project_id, span_count, error_count, tokens FROM traces WHERE trace_key > ?"
+        " ORDER BY trace_key LIMIT ?",
+        last,
+        CHUNK,
+    ):
+        counted = {
+            row[0]: row[1:]
+            for row in connection.all(
+                "SELECT trace_key, COUNT(*), COUNT(error), SUM(COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0))"
+                " FROM spans WHERE trace_key IN [?] GROUP BY trace_key",
+                [row[0] for row in rows],
+            )
+        }
+        for key, trace_id, project_id, *kept in rows:
+            found = counted.get(key, (0, 0, 0))
+            for name, has, counts in zip(("span_count", "error_count", "tokens"), kept, found, strict=True):
+                if has != counts:
+                    yield f"trace {trace_id} of {project_id}: {name} is {has}, counted {counts}"
+        last = rows[-1][0]
 
 
 class _Recount:

@@ -61,6 +61,24 @@ def test_case_5_large_integers_in_free_JSON_come_back_verbatim(client: Client) -
     assert text.encode() in client.get(f"/v1/datasets/{datasets[0]['id']}/items").raw
 
 
+def test_numbers_that_would_overflow_a_sum_or_an_average_are_400(client: Client) -> None:
+    """One span must not spoil its trace's total or its project's dashboard."""
+    for wrong in ({"tokens_input": 2**63 - 1}, {"tokens_output": 10**12 + 1}, {"duration_ms": 1e308}):
+        reply = client.spans(span(**wrong))
+        assert (reply.status, reply.code) == (400, "INVALID_SPAN"), reply.raw
+        assert reply.body["error"]["details"]["field"] == next(iter(wrong))
+    trace, root = client.trace(tokens_input=10**12, tokens_output=10**12, duration_ms=1e15)
+    many = [
+        span(trace_id=trace, parent_span_id=root, tokens_input=10**12, duration_ms=1e15) for _ in range(999)
+    ]
+    assert client.spans(*many).status == 201
+    assert client.spans(span(duration_ms=1e15)).status == 201
+    rows = client.get("/v1/traces", project_id=client.project).body["items"]
+    assert max(row["tokens"] for row in rows) == 1001 * 10**12
+    summary = client.get(f"/v1/projects/{client.project}/summary").body
+    assert summary["traces"]["last_24h"]["avg_duration_ms"] == 1e15
+
+
 def test_case_5_large_integers_in_typed_fields_are_400(client: Client) -> None:
     for number in (2**63, 2**64, 10**40):
         assert client.spans(span(tokens_input=number)).code == "INVALID_SPAN"

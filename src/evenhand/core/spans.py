@@ -7,6 +7,11 @@ from msgspec import Struct
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+MAX_TOKENS = 10**12
+"""What one span may have read or written: far beyond any model, and sums of millions of spans still fit 64 bits."""
+MAX_DURATION_MS = 1e15
+"""Thirty thousand years: averages of any number of them are still finite."""
+
 
 class SpanRecord(Struct, frozen=True, kw_only=True, gc=False):
     """A checked span, as it is stored. JSON values are kept as the text that came in."""

@@ -21,7 +21,7 @@ import msgspec
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
-from evenhand.core.spans import SpanRecord
+from evenhand.core.spans import MAX_TOKENS, SpanRecord
 from evenhand.server.otlp_wire import KINDS, NO_TIME, STATUS_ERROR, Origin, WireEvent, WireSpan
 
 MODELS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "embedding.model_name")
@@ -29,7 +29,6 @@ TOKENS_INPUT = ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.u
 TOKENS_OUTPUT = ("gen_ai.usage.output_tokens", "llm.token_count.completion", "gen_ai.usage.completion_tokens")
 UNNAMED = "(unnamed)"
 MAX_NAME = 1_000
-MAX_INTEGER = (1 << 63) - 1
 
 _NESTED = (dict, list)
 _ENCODER = msgspec.json.Encoder()
@@ -152,7 +151,7 @@ def _count(attributes: dict[str, Any], names: tuple[str, ...]) -> int | None:
             continue
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INTEGER:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
             del attributes[name]
             return value
     return None

@@ -4,7 +4,6 @@ The whole batch is decoded at once into types. Only when that fails is it looked
 spans are wrong and why.
 """
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -14,14 +13,13 @@ from msgspec import Raw, Struct, field
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError, Refusal
-from evenhand.core.spans import SpanRecord, microseconds
+from evenhand.core.spans import MAX_DURATION_MS, MAX_TOKENS, SpanRecord, microseconds
 from evenhand.core.timestamps import parse_instant
 from evenhand.server.measuring import InlineScore, malformed_score
 
 MAX_SPANS = 10_000
 MAX_ID = 200
 MAX_NAME = 1_000
-MAX_INTEGER = (1 << 63) - 1
 MAX_NAMED = 100
 """How many bad spans an answer names."""
 
@@ -219,14 +217,14 @@ def _instant(field: str, text: str) -> int:
 
 def _given_duration(span: SpanInput) -> float | None:
     given = span.duration_ms
-    if given is not None and not (math.isfinite(given) and given >= 0):
-        raise SpanFault("duration_ms", "it must not be negative")
+    if given is not None and not 0 <= given <= MAX_DURATION_MS:
+        raise SpanFault("duration_ms", f"it must be a number from 0 to {MAX_DURATION_MS:.0f}")
     return given
 
 
 def _count(field: str, value: int | None) -> int | None:
-    if value is not None and not 0 <= value <= MAX_INTEGER:
-        raise SpanFault(field, "it must be a whole number from 0 to 2^63 - 1")
+    if value is not None and not 0 <= value <= MAX_TOKENS:
+        raise SpanFault(field, f"it must be a whole number from 0 to {MAX_TOKENS}")
     return value
 
 

@@ -39,6 +39,37 @@ def test_a_biased_judge_is_corrected() -> None:
     assert result.ci_lower < 0.6 < result.ci_upper
 
 
+def test_labels_without_a_difference_are_no_proof_of_a_perfect_judge() -> None:
+    labels = [1.0] * 27 + [0.0] * 3
+    same = ppi_mean(labels, labels, [1.0] * 900 + [0.0] * 100)
+    assert same.value == pytest.approx(0.9)
+    assert same.ci_upper - same.ci_lower > 0.1
+    constant = ppi_mean([1.0] * 30, [1.0] * 30, [1.0] * 1000)
+    # Such a judge tells nothing: Clopper and Pearson's bound for 30 of 30 is 0.025^(1/30).
+    assert (constant.value, constant.ci_upper) == (1.0, 1.0)
+    assert constant.ci_lower == pytest.approx(0.025 ** (1 / 30))
+    graded = ppi_mean([0.7, 0.7, 0.7], [0.7, 0.7, 0.7], [0.7] * 50 + [0.6] * 50)
+    assert graded.ci_upper - graded.ci_lower > 0.1
+
+
+@pytest.mark.parametrize(
+    ("share", "wrong_on_passes", "wrong_on_failures", "labels"),
+    [(0.9, 0.03, 0.03, 30), (0.9, 0.0, 0.3, 30), (0.9, 0.03, 0.03, 100), (0.8, 0.1, 0.1, 100)],
+)
+def test_the_interval_covers_with_a_judge_that_is_seldom_wrong(
+    share: float, wrong_on_passes: float, wrong_on_failures: float, labels: int
+) -> None:
+    """The plain interval of the papers covers 87 % and 79 % in the first two settings."""
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(1000):
+        truth = (rng.random(labels + 1000) < share).astype(float)
+        wrong = rng.random(truth.size) < np.where(truth == 1.0, wrong_on_passes, wrong_on_failures)
+        judge = np.where(wrong, 1.0 - truth, truth)
+        covered += ppi_mean(truth[:labels], judge[:labels], judge[labels:]).contains(share)
+    assert 930 <= covered <= 990
+
+
 def test_rogan_gladen_point_is_the_formula() -> None:
     result = rogan_gladen(
         positives=300, n=1000, true_positives=90, false_negatives=10, true_negatives=80, false_positives=20

@@ -2,10 +2,15 @@
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from evenhand.metrics.checks import checked_count, checked_level, checked_values, same_length
+from evenhand.metrics.intervals import mean_interval
 from evenhand.metrics.quantiles import normal_quantile, t_quantile
 from evenhand.metrics.types import FloatArray, Interval
+
+FEW_DIFFERENCES = 4
+"""Up to so many differences between humans and judge say little about how often they differ."""
 
 
 def ppi_mean(
@@ -25,6 +30,12 @@ def ppi_mean(
     var(human − λ·judge)/n + λ²·var(judge on rest)/N. Human scores are few, so its first part is the jackknife's
     when λ was tuned on them, and the quantile is Student's t with Satterthwaite's degrees of freedom: the
     papers' normal interval covers 92 % at n = 20 where this covers 94 %.
+
+    Where humans and judge differ on at most four items, hardly anything is known about how often they do: 30
+    labels without one difference are no proof of a perfect judge. For scores from 0 to 1 the first part is then
+    that of the labels with one difference more in each direction, as Bonett and Price (2012, Journal of
+    Educational and Behavioral Statistics 37:479) do for paired proportions. With a judge that is wrong on 3 % of
+    the items and 30 labels this covers 95 % where the plain interval covers 87 %.
     """
     y = checked_values(human, name="human", at_least=2)
     f = checked_values(judge_on_human, name="judge_on_human")
@@ -35,28 +46,45 @@ def ppi_mean(
     y, f = y[order], f[order]
     n, total = y.size, rest.size
     centre = float(rest.mean())
+    more_y, more_f = _with_differences(y, f, rest)
     if power_tuned:
         spread = float(np.concatenate((f, rest)).var(ddof=1))
+        if spread <= 0.0:
+            # A judge that always says the same tells nothing: what is left are the humans.
+            alone = mean_interval(y, confidence_level=level)
+            return replace(alone, method=f"ppi++/{alone.method}", n=n + total)
         weight = float(_tuned(_covariance(y, f), n / total, spread))
-        human_part = _jackknife(y, f, centre, n / total, spread)
+        human_part = _jackknife(more_y, more_f, rest)
     else:
         weight = 1.0
-        human_part = float((y - f).var(ddof=1)) / n
+        human_part = float((more_y - more_f).var(ddof=1)) / more_y.size
     value = weight * centre + float((y - weight * f).mean())
     judge_part = weight**2 * float(rest.var(ddof=1)) / total
     variance = human_part + judge_part
     share = human_part / variance if variance > 0.0 else 1.0
     df = 1.0 / (share**2 / (n - 1) + (1.0 - share) ** 2 / (total - 1))
     half = t_quantile((1.0 + level) / 2.0, df) * variance**0.5
+    low, high = (min(0.0, value), max(1.0, value)) if _shares(y, f, rest) else (-np.inf, np.inf)
     return Interval(
         value=value,
-        ci_lower=value - half,
-        ci_upper=value + half,
+        ci_lower=float(max(value - half, low)),
+        ci_upper=float(min(value + half, high)),
         confidence_level=level,
         method="ppi++" if power_tuned else "ppi",
         n=n + total,
         standard_error=variance**0.5,
     )
+
+
+def _with_differences(y: FloatArray, f: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The labels, and where they hardly differ from the judge's scores one difference more in each direction."""
+    if not _shares(y, f, rest) or np.count_nonzero(y != f) > FEW_DIFFERENCES:
+        return y, f
+    return np.append(y, (1.0, 0.0)), np.append(f, (0.0, 1.0))
+
+
+def _shares(*values: FloatArray) -> bool:
+    return all(part.min() >= 0.0 and part.max() <= 1.0 for part in values)
 
 
 def _covariance(y: FloatArray, f: FloatArray) -> float:
@@ -69,9 +97,11 @@ def _tuned(covariance: float | FloatArray, ratio: float, spread: float) -> Float
     return np.clip(covariance / ((1.0 + ratio) * spread), 0.0, 1.0)
 
 
-def _jackknife(y: FloatArray, f: FloatArray, centre: float, ratio: float, spread: float) -> float:
+def _jackknife(y: FloatArray, f: FloatArray, rest: FloatArray) -> float:
     # The whole estimate again without each human score in turn, λ included.
     n = y.size
+    centre, ratio = float(rest.mean()), n / rest.size
+    spread = float(np.concatenate((f, rest)).var(ddof=1))
     if n < 3:
         return float((y - f).var(ddof=1)) / n
     others_y, others_f = y.sum() - y, f.sum() - f

@@ -162,3 +162,13 @@ def test_a_tolerance_of_next_to_nothing_asks_for_no_number_of_problems() -> None
     base, candidate = single([1.0, 0.0, 1.0, 0.0]), single([1.0, 1.0, 0.0, 0.0])
     found = compare_runs(run(base), run(candidate), Options(max_drop=1e-9))
     assert found.verdict.next_step == "Run more problems; the differences so far are too few to say how many."
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.5, 0.8), (2.0, 4.0), (-1.0, -3.0)])
+def test_equal_changes_on_few_problems_prove_nothing(first: float, second: float) -> None:
+    few = compare_runs(run(single([first] * 3)), run(single([second] * 3)))
+    assert few.verdict.name == "INCONCLUSIVE"
+    assert few.delta.ci_lower < 0 < few.delta.ci_upper
+    assert few.delta.method == few.base.mean.method == "constant"
+    many = compare_runs(run(single([first] * 300)), run(single([second] * 300)))
+    assert many.verdict.name == ("PASS" if second > first else "BLOCK")

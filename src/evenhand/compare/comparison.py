@@ -13,6 +13,7 @@ from evenhand.compare.pairing import Coverage, Pairing, Problem, pair_runs, scor
 from evenhand.compare.verdict import Evidence, Verdict, decide
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.outcome import Tally
+from evenhand.metrics.intervals import constant_ends
 from evenhand.metrics.multiplicity import holm
 from evenhand.metrics.paired import cohens_d_paired, mcnemar, paired_difference, permutation_test
 from evenhand.metrics.power import minimum_detectable_effect, required_n
@@ -203,7 +204,14 @@ def difference(base: FloatArray, candidate: FloatArray, options: Options) -> Int
         raise InputError(
             "a comparison needs at least two problems that are scored in both runs; there is one"
         )
-    return paired_difference(base, candidate, confidence_level=options.confidence_level, seed=options.seed)
+    found = paired_difference(base, candidate, confidence_level=options.confidence_level, seed=options.seed)
+    if found.ci_lower < found.ci_upper:
+        return found
+    # All differences are alike, on a scale that reaches beyond 0 to 1: as far as it is seen.
+    span = max(1.0, base.max(), candidate.max()) - min(0.0, base.min(), candidate.min())
+    tail = (1 - options.confidence_level) / 2
+    lower, upper = constant_ends(found.value, len(base), tail, low=-float(span), high=float(span))
+    return replace(found, ci_lower=lower, ci_upper=upper, method="constant")
 
 
 def unpaired(base: FloatArray, candidate: FloatArray, options: Options) -> Interval:

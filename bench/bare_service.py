@@ -218,6 +218,7 @@ def main() -> None:
         access_log=False,
         server_header=False,
         date_header=False,
+        proxy_headers=False,
     )
     uvicorn.Server(config).run(sockets=[listener])
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import os
 import time
 from collections import OrderedDict
 
@@ -46,15 +47,15 @@ class Gate:
     def __init__(self, database: Database, admin_token: Secret | None, wrong_per_minute: int) -> None:
         self._database = database
         self._admin_hash = token_hash(admin_token.reveal()) if admin_token else None
-        self._cache: OrderedDict[str, tuple[Access, float]] = OrderedDict()
+        self._cache: OrderedDict[bytes, tuple[Access, float]] = OrderedDict()
+        self._cache_key = os.urandom(32)
         self._wrong = WrongTokens(wrong_per_minute)
 
     def known(self, authorization: bytes | None) -> Access | None:
         """The access that the header opens, if it was looked up a moment ago."""
         if authorization is None or not authorization.startswith(b"Bearer "):
             return None
-        cached = self._cache.get(hashlib.sha256(authorization[7:]).hexdigest())
-        return cached[0] if cached is not None and cached[1] > time.monotonic() else None
+        return self._cached(authorization[7:])
 
     async def access(self, authorization: bytes | None, address: str) -> Access:
         """The access that the header opens, or `UNAUTHORIZED`."""
@@ -63,26 +64,35 @@ class Gate:
         kind, _, credentials = authorization.partition(b" ")
         if kind.lower() != b"bearer":
             raise unauthorized()
-        access = await self.access_for(credentials.strip().decode("latin-1"))
+        access = await self.access_for(credentials.strip())
         if access is None:
             self._wrong.note(address)
             raise unauthorized()
         return access
 
-    async def access_for(self, token: str) -> Access | None:
+    async def access_for(self, token: bytes) -> Access | None:
         """The access that a token opens, if any."""
-        digest = token_hash(token)
-        cached = self._cache.get(digest)
-        if cached is not None and cached[1] > time.monotonic():
-            return cached[0]
-        access = await self._look_up(token, digest)
+        cached = self._cached(token)
+        if cached is not None:
+            return cached
+        text = token.decode("latin-1")
+        access = await self._look_up(text, token_hash(text))
+        place = self._place(token)
         if access is None:
-            self._cache.pop(digest, None)
+            self._cache.pop(place, None)
             return None
-        self._cache[digest] = (access, time.monotonic() + TRUSTED_SECONDS)
+        self._cache[place] = (access, time.monotonic() + TRUSTED_SECONDS)
         while len(self._cache) > CACHE_SIZE:
             self._cache.popitem(last=False)
         return access
+
+    def _cached(self, token: bytes) -> Access | None:
+        found = self._cache.get(self._place(token))
+        return found[0] if found is not None and found[1] > time.monotonic() else None
+
+    def _place(self, token: bytes) -> bytes:
+        """Where a token is in the cache: a keyed hash, so that the time of the look-up tells nothing of the token."""
+        return hashlib.blake2b(token, digest_size=32, key=self._cache_key).digest()
 
     async def _look_up(self, token: str, digest: str) -> Access | None:
         if self._admin_hash is not None and hmac.compare_digest(self._admin_hash, digest):

@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+import types
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,7 +15,8 @@ from evenhand.core.jsontext import check_depth, reason_for, repeated_key
 from evenhand.server.config import Limits
 from evenhand.server.routes import Route
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
 _PIECE = 256 * 1024
 DRAINED_BYTES = 64 * 1024 * 1024
 DRAINED_SECONDS = 5.0
@@ -36,22 +39,31 @@ class Patience:
     def limited(self, receive: Receive) -> Receive:
         """`receive` with `REQUEST_TIMEOUT` for a piece that does not come."""
 
-        async def patient() -> MutableMapping[str, Any]:
-            task = asyncio.current_task()
-            assert task is not None
-            self._since[task] = time.monotonic()
-            try:
-                return await receive()
-            except asyncio.CancelledError:
-                if task not in self._late:
-                    raise
-                self._late.discard(task)
-                task.uncancel()
-                raise Refusal("REQUEST_TIMEOUT", "The body took too long to arrive.") from None
-            finally:
-                del self._since[task]
+        def patient() -> Awaitable[Message]:
+            return self._watched(receive().__await__())
 
         return patient
+
+    @types.coroutine
+    def _watched(self, waiting: Generator[Any, Any, Message]) -> Generator[Any, Any, Message]:
+        """Wait, watched from the moment when there is something to wait for: most bodies are there already."""
+        try:
+            wanted = waiting.send(None)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        task = asyncio.current_task()
+        assert task is not None
+        self._since[task] = time.monotonic()
+        try:
+            return (yield from _resumed(waiting, wanted))
+        except asyncio.CancelledError:
+            if task not in self._late:
+                raise
+            self._late.discard(task)
+            task.uncancel()
+            raise Refusal("REQUEST_TIMEOUT", "The body took too long to arrive.") from None
+        finally:
+            del self._since[task]
 
     async def watch(self) -> None:
         """Look once in a while, for ever."""
@@ -62,6 +74,21 @@ class Patience:
                 if since < limit and task not in self._late:
                     self._late.add(task)
                     task.cancel()
+
+
+def _resumed(waiting: Generator[Any, Any, Message], wanted: Any) -> Generator[Any, Any, Message]:
+    """Go on with a generator that has already said what it waits for."""
+    while True:
+        try:
+            answer = yield wanted
+        except BaseException as error:
+            step = partial(waiting.throw, error)
+        else:
+            step = partial(waiting.send, answer)
+        try:
+            wanted = step()
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
 
 
 class Budget:
@@ -173,17 +200,17 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, b
         budget.give_back(taken)
 
 
-async def _first(receive: Receive) -> MutableMapping[str, Any]:
+async def _first(receive: Receive) -> Message:
     message = await receive()
     if message["type"] == "http.disconnect":
         raise Disconnected
     return message
 
 
-def _with_first(first: MutableMapping[str, Any], receive: Receive) -> Receive:
+def _with_first(first: Message, receive: Receive) -> Receive:
     waiting = [first]
 
-    async def again() -> MutableMapping[str, Any]:
+    async def again() -> Message:
         return waiting.pop() if waiting else await receive()
 
     return again

@@ -16,7 +16,7 @@ from evenhand.server.app import Application, make_application
 from evenhand.server.auth import Access
 from evenhand.server.config import ServerConfig
 from evenhand.server.demo import fill
-from evenhand.server.protocol import EnvelopeProtocol
+from evenhand.server.protocol import ServerProtocol
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database, open_database
 from evenhand.store.projects import DEFAULT, require_project
@@ -93,13 +93,15 @@ def uvicorn_server(application: Application) -> uvicorn.Server:
         uvicorn.Config(
             application,
             loop="uvloop",
-            http=EnvelopeProtocol,
+            http=ServerProtocol,
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
             date_header=False,
+            # Nothing here believes what a proxy, or a client that says it is one, tells of addresses.
+            proxy_headers=False,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=STOP_SECONDS,
             h11_max_incomplete_event_size=64 * 1024,

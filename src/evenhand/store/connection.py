@@ -59,6 +59,9 @@ class Connection(Protocol):
     def ask(self, sql: str, *values: Bound) -> Callable[[], list[Row]]:
         """`all` in two steps: inside `pipelined`, several questions travel together before the first answer is read."""
 
+    def ask_texts(self, columns: str, source: str, *values: Bound) -> Callable[[], list[Row]]:
+        """`ask` for `SELECT columns source`, in no particular order, where all columns are texts or integers."""
+
     def pipelined(self) -> AbstractContextManager[object]:
         """Within it, questions asked and changes run travel to the database together where it is far away."""
 

@@ -48,6 +48,9 @@ class PostgresConnection:
     def ask(self, sql: str, *values: Bound) -> Callable[[], list[Row]]:
         return self._raw.execute(translated(sql), _bound(values)).fetchall
 
+    def ask_texts(self, columns: str, source: str, *values: Bound) -> Callable[[], list[Row]]:
+        return self.ask(f"SELECT {columns} {source}", *values)
+
     @contextmanager
     def pipelined(self) -> Iterator[None]:
         if self._pipelined:

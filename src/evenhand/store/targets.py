@@ -41,12 +41,12 @@ class Material(Struct, frozen=True, kw_only=True):
 
 def find_runs(connection: Connection, ids: Iterable[str]) -> dict[str, Target]:
     """The runs that exist, in any project."""
-    rows = connection.all(
-        "SELECT id, project_id, experiment_id, dataset_item_id FROM runs WHERE id IN [?]", sorted(set(ids))
+    ask = connection.ask_texts(
+        "id, project_id, experiment_id, dataset_item_id", "FROM runs WHERE id IN [?]", sorted(set(ids))
     )
     return {
         row[0]: Target(type="run", id=row[0], project_id=row[1], experiment_id=row[2], dataset_item_id=row[3])
-        for row in rows
+        for row in ask()
     }
 
 

@@ -121,11 +121,13 @@ def _new_runs(
     doubtful = {score.run_id for key, own in scores.items() for score in own if score.item_id in items[key]}
     scored: set[tuple[str, str]] = set()
     if doubtful:
-        rows = connection.all(
-            "SELECT DISTINCT target_id, scorer_name FROM scores WHERE target_id IN [?] AND target_type = 'run'",
+        ask = connection.ask_texts(
+            "target_id, scorer_name",
+            "FROM (SELECT DISTINCT target_id, scorer_name FROM scores WHERE target_id IN [?]"
+            " AND target_type = 'run') AS scored",
             sorted(doubtful),
         )
-        scored = {(row[0], row[1]) for row in rows}
+        scored = {(row[0], row[1]) for row in ask()}
     return {key: sum((run_id, key[1]) not in scored for run_id in own) for key, own in runs.items()}
 
 
@@ -250,9 +252,9 @@ def cluster_totals(
 
 
 def _ask_clusters(connection: Connection, experiment_id: str, scorer_name: str) -> Ask:
-    return connection.ask(
-        "SELECT score_count, passes, items, total, squares FROM cluster_totals"
-        " WHERE experiment_id = ? AND scorer_name = ?",
+    return connection.ask_texts(
+        "score_count, passes, items, total, squares",
+        "FROM cluster_totals WHERE experiment_id = ? AND scorer_name = ?",
         experiment_id,
         scorer_name,
     )
@@ -275,9 +277,9 @@ def label_totals(connection: Connection, experiment_id: str) -> dict[str, dict[s
 
 
 def _ask_items(connection: Connection, key: Key, ids: Sequence[str]) -> Ask:
-    return connection.ask(
-        "SELECT dataset_item_id, score_count, passes, total, label_count, label FROM item_totals"
-        " WHERE experiment_id = ? AND scorer_name = ? AND dataset_item_id IN [?]",
+    return connection.ask_texts(
+        "dataset_item_id, score_count, passes, total, label_count, label",
+        "FROM item_totals WHERE experiment_id = ? AND scorer_name = ? AND dataset_item_id IN [?]",
         *key,
         ids,
     )

@@ -80,7 +80,9 @@ class Writer:
         self._capacity = capacity
         self._group_limit = group_limit
         self._waiting: deque[Job] = deque()
-        self._wake = threading.Condition()
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
+        self._waking: set[asyncio.AbstractEventLoop] = set()
         self._closing = False
         self._connection: Connection | None = None
         self.groups = 0
@@ -113,22 +115,32 @@ class Writer:
         future: Future[T] = Future()
         job.future = future
         self._enqueue(job)
+        self._wake_up(None)
         return future.result()
 
     def _enqueue_async(self, job: Job) -> "asyncio.Future[Any]":
-        job.loop = asyncio.get_running_loop()
-        future = job.future = job.loop.create_future()
+        loop = job.loop = asyncio.get_running_loop()
+        future = job.future = loop.create_future()
         self._enqueue(job)
+        # The thread is woken once the loop has gone round: requests that came together share a commit.
+        if loop not in self._waking:
+            self._waking.add(loop)
+            loop.call_soon(self._wake_up, loop)
         return future
 
     def _enqueue(self, job: Job) -> None:
-        with self._wake:
+        with self._lock:
             if self._closing:
                 raise StoreUnavailable("the server is stopping")
             if len(self._waiting) >= self._capacity:
                 self.refused_busy += 1
                 raise StoreBusy("too many writes are waiting")
             self._waiting.append(job)
+
+    def _wake_up(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        with self._wake:
+            if loop is not None:
+                self._waking.discard(loop)
             self._wake.notify()
 
     def close(self) -> None:

@@ -54,3 +54,18 @@ def test_a_newer_schema_is_refused_with_its_own_exit_status(database_url: str) -
     with pytest.raises(SchemaMismatch, match="9999_x") as caught:
         open_database(database_url)
     assert caught.value.exit_status == 78
+
+
+def test_what_is_asked_together_shares_a_commit(database_url: str) -> None:
+    database = open_database(database_url)
+
+    async def together(count: int) -> None:
+        await asyncio.gather(*(database.write(lambda c: c.one("SELECT 1")) for _ in range(count)))
+
+    try:
+        for count in (1, 50, 200):
+            before = database.writer.groups
+            asyncio.run(together(count))
+            assert database.writer.groups == before + 1
+    finally:
+        database.close()

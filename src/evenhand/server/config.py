@@ -29,6 +29,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Writes that wait for the writer."""
     body_seconds: float = 30.0
     """How long the next piece of a body may take."""
+    idle_seconds: int = 30
+    """How long a connection may be open without a request, and the head of a request may take."""
     query_seconds: float = 5.0
     """How long a query may take."""
     wrong_tokens_per_minute: int = 60

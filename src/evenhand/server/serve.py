@@ -102,9 +102,8 @@ def uvicorn_server(application: Application) -> uvicorn.Server:
             date_header=False,
             # Nothing here believes what a proxy, or a client that says it is one, tells of addresses.
             proxy_headers=False,
-            timeout_keep_alive=30,
+            timeout_keep_alive=application.service.config.limits.idle_seconds,
             timeout_graceful_shutdown=STOP_SECONDS,
-            h11_max_incomplete_event_size=64 * 1024,
         )
     )
 

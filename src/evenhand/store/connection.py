@@ -60,7 +60,10 @@ class Connection(Protocol):
         """`all` in two steps: inside `pipelined`, several questions travel together before the first answer is read."""
 
     def ask_texts(self, columns: str, source: str, *values: Bound) -> Callable[[], list[Row]]:
-        """`ask` for `SELECT columns source`, in no particular order, where all columns are texts or integers."""
+        """`ask` for `SELECT columns source`, in no particular order, where all columns are texts or integers.
+
+        `source` has at most one list, and each of the list's values is looked up by an index.
+        """
 
     def pipelined(self) -> AbstractContextManager[object]:
         """Within it, questions asked and changes run travel to the database together where it is far away."""

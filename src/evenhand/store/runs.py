@@ -74,9 +74,9 @@ def add_runs(
 
 def _check_items(connection: Connection, experiment: Experiment, runs: Sequence[NewRun]) -> None:
     wanted = sorted({run.dataset_item_id for run in runs})
-    rows = connection.all(
-        "SELECT id FROM dataset_items WHERE id IN [?] AND dataset_id = ?", wanted, experiment.dataset_id
-    )
+    rows = connection.ask_texts(
+        "id", "FROM dataset_items WHERE id IN [?] AND dataset_id = ?", wanted, experiment.dataset_id
+    )()
     foreign = sorted(set(wanted) - {row[0] for row in rows})
     if foreign:
         raise Refusal(
@@ -89,11 +89,12 @@ def _check_items(connection: Connection, experiment: Experiment, runs: Sequence[
 def _check_duplicates(connection: Connection, experiment_id: str, runs: Sequence[NewRun]) -> set[str]:
     """`DUPLICATE_RUN` for an item and repeat that is there already; the items that have runs otherwise."""
     stored = set(
-        connection.all(
-            "SELECT dataset_item_id, repeat_number FROM runs WHERE experiment_id = ? AND dataset_item_id IN [?]",
+        connection.ask_texts(
+            "dataset_item_id, repeat_number",
+            "FROM runs WHERE experiment_id = ? AND dataset_item_id IN [?]",
             experiment_id,
             sorted({run.dataset_item_id for run in runs}),
-        )
+        )()
     )
     covered = {item_id for item_id, _ in stored}
     doubled: list[dict[str, str | int]] = []

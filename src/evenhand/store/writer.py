@@ -31,6 +31,10 @@ an item that gets an error must have left no trace."""
 ATTEMPTS = 5
 SETTLING_PAUSES = (0.0, 0.1, 0.5)
 """Seconds to wait before each try to find out what became of work that may be done again."""
+SIBLINGS = 4
+"""How many requests must have shared a commit for the next one to wait for as many."""
+LINGER_SECONDS = 0.005
+"""How long it waits at most."""
 log = logging.getLogger("evenhand.store")
 
 
@@ -163,8 +167,23 @@ class Writer:
                     return
                 count = min(len(self._waiting), self._group_limit)
                 group = [self._waiting.popleft() for _ in range(count)]
+            started = time.monotonic()
             self._finish(group)
             self._deliver(group)
+            if count >= SIBLINGS:
+                self._linger(count, time.monotonic() - started)
+
+    def _linger(self, count: int, seconds: float) -> None:
+        """Wait a moment for those who were just answered: many of them have more to write.
+
+        Without this, callers fall into two halves that take turns, and the thread of the event loop and this one
+        contend for the interpreter's lock all the time (docs/decisions/0106-writers-wait-for-each-other.md).
+        """
+        with self._wake:
+            wanted = min(len(self._waiting) + count, self._group_limit)
+            self._wake.wait_for(
+                lambda: self._closing or len(self._waiting) >= wanted, min(LINGER_SECONDS, seconds / 2)
+            )
 
     def _finish(self, group: list[Job]) -> None:
         self.groups += 1

@@ -63,9 +63,9 @@ def test_what_is_asked_together_shares_a_commit(database_url: str) -> None:
         await asyncio.gather(*(database.write(lambda c: c.one("SELECT 1")) for _ in range(count)))
 
     try:
-        for count in (1, 50, 200):
+        for count, commits in ((1, 1), (50, 1), (1_000, 1), (2_500, 3)):
             before = database.writer.groups
             asyncio.run(together(count))
-            assert database.writer.groups == before + 1
+            assert database.writer.groups == before + commits
     finally:
         database.close()

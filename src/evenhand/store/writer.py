@@ -87,6 +87,7 @@ class Writer:
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
         self._waking: set[asyncio.AbstractEventLoop] = set()
+        self._called = False
         self._closing = False
         self._connection: Connection | None = None
         self.groups = 0
@@ -145,6 +146,7 @@ class Writer:
         with self._wake:
             if loop is not None:
                 self._waking.discard(loop)
+            self._called = True
             self._wake.notify()
 
     def close(self) -> None:
@@ -161,12 +163,13 @@ class Writer:
     def _loop(self) -> None:
         while True:
             with self._wake:
-                while not self._waiting and not self._closing:
+                while not (self._called and self._waiting) and not self._closing:
                     self._wake.wait()
                 if not self._waiting:
                     return
                 count = min(len(self._waiting), self._group_limit)
                 group = [self._waiting.popleft() for _ in range(count)]
+                self._called = bool(self._waiting)
             started = time.monotonic()
             self._finish(group)
             self._deliver(group)

@@ -67,9 +67,10 @@ def without_lone_surrogates(data: bytes) -> bytes:
 
 def reason_for(error: msgspec.DecodeError, data: bytes) -> str:
     """What is wrong with the text. Of a lone surrogate the decoder only says that something is cut off."""
-    if without_lone_surrogates(data) != data and ("truncated" in str(error) or "surrogate" in str(error)):
+    said = str(error)
+    if any(word in said for word in ("truncated", "surrogate", "escape")) and without_lone_surrogates(data) != data:
         return "it holds a lone surrogate (\\ud800 to \\udfff), which is no character"
-    return str(error)
+    return said
 
 
 def check_depth(data: bytes, max_depth: int = MAX_DEPTH) -> None:

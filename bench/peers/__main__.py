@@ -22,8 +22,8 @@ from bench.peers.peer import Peer
 from bench.peers.phoenix_peer import Phoenix
 from bench.service_process import Server, filled, memory_mib, send_all, serving
 
-CLIENTS, SECONDS, ROUNDS = 32, 3.0, 1
-ITEMS, SCORED, BATCHES = 10_000, 100_000, 2
+CLIENTS, SECONDS, ROUNDS = 32, 3.0, 3
+ITEMS, SCORED, BATCHES = 10_000, 100_000, 4
 STORED_WITHIN = 30
 Figures = dict[str, float]
 
@@ -35,7 +35,6 @@ class Ours:
         self.server = server
         _, _, runs = filled(server, 5_000, "single")
         self.requests = score_requests(runs)
-        _, self.experiment, _ = filled(server, SCORED, "summary", "s")
 
     def dataset(self, name: str) -> float:
         lines = b"".join(b'{"input": %d, "expected_output": "x"}\n' % n for n in range(ITEMS))
@@ -55,7 +54,8 @@ class Ours:
         return result.per_second
 
     def summary(self) -> float:
-        return _median(lambda: self.server.call("GET", f"/v1/experiments/{self.experiment}/summary"))
+        _, experiment, _ = filled(self.server, SCORED, "summary", "s")
+        return _median(lambda: self.server.call("GET", f"/v1/experiments/{experiment}/summary"))
 
 
 def measured(peer: Peer, ours: Ours, report: Report) -> tuple[Figures, Figures]:
@@ -151,17 +151,17 @@ def main() -> None:
     report.add("load of the machine at the start", f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory(prefix="evenhand-peers-") as text:
         folder = Path(text)
-        with serving(f"sqlite:///{folder / 'ours.db'}") as server:
-            ours = Ours(server)
-            for program, kind in (("phoenix", Phoenix), ("mlflow", Mlflow)):
-                if not (programs / program).exists():
-                    report.add(kind.name, "not measured: its package could not be installed")
-                    continue
-                (folder / program).mkdir()
+        for program, kind in (("phoenix", Phoenix), ("mlflow", Mlflow)):
+            if not (programs / program).exists():
+                report.add(kind.name, "not measured: its package could not be installed")
+                continue
+            (folder / program).mkdir()
+            # A server of ours for each: both start with nothing.
+            with serving(f"sqlite:///{folder / program / 'ours.db'}") as server:
                 peer = kind(programs, folder / program)
                 try:
                     peer.wait()
-                    told(report, peer.name, *measured(peer, ours, report))
+                    told(report, peer.name, *measured(peer, Ours(server), report))
                 except RuntimeError as error:
                     report.add(peer.name, f"not measured: {error}")
                 finally:

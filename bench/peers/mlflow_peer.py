@@ -82,13 +82,18 @@ class Mlflow:
             copy_row(database, "assessments", changed, count - 1)
 
     def summary(self) -> float:
+        # The metric of the values has no count: that is a second question.
+        self._metric("assessment_value", "AVG", "MIN", "MAX")
+        return self._metric("assessment_count", "COUNT")["COUNT"]
+
+    def _metric(self, name: str, *aggregations: str) -> dict[str, float]:
         body = {
             "experiment_ids": ["0"],
             "view_type": "ASSESSMENTS",
-            "metric_name": "assessment_value",
-            "aggregations": [{"aggregation_type": kind} for kind in ("AVG", "MIN", "MAX", "COUNT")],
+            "metric_name": name,
+            "aggregations": [{"aggregation_type": kind} for kind in aggregations],
             "filters": ['assessment.name = "filled"'],
         }
         answer = call(self.port, "POST", "/api/3.0/mlflow/traces/metrics", body)
         values: dict[str, float] = answer["data_points"][0]["values"]
-        return float(values["COUNT"])
+        return values

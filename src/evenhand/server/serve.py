@@ -1,5 +1,6 @@
 """Running the server: open the database, make the first token, listen, stop gracefully."""
 
+import gc
 import logging
 import signal
 import socket
@@ -139,6 +140,9 @@ def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
                 announce(f"Admin token, shown once: {token}")
             announce(f"Log in with a browser (works once): {address}/login?code={code}")
             announce(f"Reference: {address}/docs")
+            # What there is now stays: the collector need not look at it again and again.
+            gc.freeze()
+            gc.set_threshold(10_000, 20, 20)
             uvicorn_server(application).run(sockets=[listener])
     finally:
         database.close()

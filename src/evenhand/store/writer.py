@@ -110,9 +110,9 @@ class Writer:
         again after a commit whose outcome is unknown changes nothing more."""
         return await self._enqueue_async(Job(work, None, None, repeatable=repeatable))  # type: ignore[no-any-return]
 
-    async def submit_item(self, batched: BatchedWork[I, T], item: I) -> T:
+    def submit_item(self, batched: BatchedWork[I, T], item: I) -> "asyncio.Future[T]":
         """The same for one item of work that is done for many at once."""
-        return await self._enqueue_async(Job(None, batched, item))  # type: ignore[no-any-return]
+        return self._enqueue_async(Job(None, batched, item))
 
     def submit_and_wait(self, work: Work[T]) -> T:
         """`submit` for threads without an event loop."""

@@ -68,7 +68,10 @@ def without_lone_surrogates(data: bytes) -> bytes:
 def reason_for(error: msgspec.DecodeError, data: bytes) -> str:
     """What is wrong with the text. Of a lone surrogate the decoder only says that something is cut off."""
     said = str(error)
-    if any(word in said for word in ("truncated", "surrogate", "escape")) and without_lone_surrogates(data) != data:
+    if (
+        any(word in said for word in ("truncated", "surrogate", "escape"))
+        and without_lone_surrogates(data) != data
+    ):
         return "it holds a lone surrogate (\\ud800 to \\udfff), which is no character"
     return said
 

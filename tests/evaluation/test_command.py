@@ -218,6 +218,9 @@ def test_a_suite_of_benchmarks_goes_on_when_one_fails(
     assert "Error: gsm8k: " in done.stderr
     assert lines(tmp_path / "out" / "capitals" / "results.jsonl")[1]["reward"] == 1.0
     assert len(lines(tmp_path / "out" / "xstest" / "results.jsonl")) == 2
+    capped = evenhand("eval", "run", tmp_path / "suite.yaml", "--spend-cap-usd", "5", cwd=tmp_path)
+    assert capped.returncode == 2
+    assert "--spend-cap-usd is not used with a config file" in capped.stderr
     missing = evenhand("eval", "run", tmp_path / "suite.yaml", cwd=tmp_path)
     assert missing.returncode == 2
     assert "suite.yaml: the variable MODEL_URL is not set in the environment" in missing.stderr

@@ -10,7 +10,16 @@ import pytest
 from msgspec.structs import replace
 from tests.evaluation.runs import config_for, doubles, doubling, lines, refusing, timeless
 
-from evenhand.core.errors import InputError, ModelRejected, OptionError, RunActive, RunConflict, Unavailable
+from evenhand.benchmarks.definition import benchmark
+from evenhand.core.errors import (
+    BudgetExceeded,
+    InputError,
+    ModelRejected,
+    OptionError,
+    RunActive,
+    RunConflict,
+    Unavailable,
+)
 from evenhand.core.secret import Secret
 from evenhand.evaluation.artifacts import Written
 from evenhand.evaluation.config import RunConfig, Sampling, Selection, Service
@@ -19,9 +28,10 @@ from evenhand.evaluation.pipeline import Stopped
 from evenhand.evaluation.runner import Evaluation, Resume
 from evenhand.models.faults import FaultPlan
 from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockAnswer, MockCall
+from evenhand.models.script import MockAnswer, MockCall, with_nonce
 from evenhand.results import read_run
 from evenhand.scoring.registry import scorer
+from evenhand.scoring.types import ScorerInput
 
 CONTINUE = Resume(allowed=True)
 
@@ -191,6 +201,48 @@ async def test_changed_settings_refuse_to_resume_and_say_what_differs(tmp_path: 
         assert server.requests == 20
         drift = Resume(allowed=True, allow_drift=True)
         await run(tmp_path / "r", server, resume=drift, sampling=Sampling(temperature=0.7))
+
+
+async def test_the_spend_cap_counts_model_and_judge_and_earlier_sessions(tmp_path: Path) -> None:
+    """A call is worth 1,000 tokens = 0.1 dollars; every sample costs one of the model and one of the judge."""
+
+    def answer(call: MockCall) -> MockAnswer:
+        reply = '{"nonce": "{{nonce}}", "reasoning": "", "score": 5}'
+        text = with_nonce(reply, call.prompt) if call.model == "judge" else "4"
+        return MockAnswer(text=text, input_tokens=0, output_tokens=1000)
+
+    def asks_the_judge(sample: ScorerInput) -> dict[str, Any]:
+        return {"correct": False, "needs_judge": True}
+
+    bench = benchmark(
+        name="judged",
+        dataset=lambda: [{"n": n, "target": "4"} for n in range(30)],
+        prompt="{n}?",
+        judge="default",
+    )(scorer(asks_the_judge))
+    free: dict[str, Any] = {"input_usd": 0.0, "output_usd": 100.0, "tries": 1}
+    async with MockModelServer(answer) as server:
+        config = RunConfig(
+            model=Service(url=server.url, id="model", **free),
+            judge=Service(url=server.url, id="judge", **free),
+            sampling=Sampling(max_tokens=1000),
+            judge_options={"max_tokens": 1000},
+            concurrency=1,
+            spend_cap_usd=1.05,
+        )
+        for resume in (None, CONTINUE):
+            with pytest.raises(BudgetExceeded, match="spend cap"):
+                await Evaluation(bench, config, tmp_path / "r", resume=resume).run()
+            assert server.requests == 10, "ten calls of model and judge together, and none on resuming"
+        await Evaluation(bench, replace(config, spend_cap_usd=100.0), tmp_path / "r", resume=CONTINUE).run()
+        assert server.requests == 60
+
+
+async def test_a_price_is_both_prices(tmp_path: Path) -> None:
+    async with MockModelServer(doubling) as server:
+        config = RunConfig(model=Service(url=server.url, id="m", input_usd=1.0))
+        with pytest.raises(OptionError, match="give both prices"):
+            await Evaluation(doubles(), config, tmp_path / "r").run()
 
 
 async def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
 from evenhand.cli.eval_progress import ProgressLine
 from evenhand.cli.formats import format_option, print_json
+from evenhand.cli.judge_options import prices
 from evenhand.core.errors import EvenhandError, OptionError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.core.secret import Secret
@@ -26,6 +27,20 @@ from evenhand.evaluation.runner import Evaluation, Resume
 if TYPE_CHECKING:
     from evenhand.evaluation.artifacts import Written
 
+WITH_CONFIG = frozenset(
+    {
+        "config",
+        "output",
+        "resume",
+        "allow_drift",
+        "allow_errors",
+        "record",
+        "record_token",
+        "record_project",
+        "format_",
+    }
+)
+"""What is said on the command line also when a file says the rest."""
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SECRET_OPTIONS = ("--api-key", "--judge-api-key", "--record-token")
 EXAMPLES = """
@@ -91,7 +106,13 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
     help="Seconds per request.",
 )
 @click.option("--tries", type=click.IntRange(1), default=6, show_default=True, help="Requests per call.")
-@click.option("--spend-cap-usd", type=click.FloatRange(0), help="Start no call that could cost more in sum.")
+@click.option(
+    "--spend-cap-usd",
+    type=click.FloatRange(0),
+    help="Start no call of model or judge that could cost the run more in sum. Needs the prices.",
+)
+@click.option("--price", help="IN,OUT: US dollars for a million tokens of the model.")
+@click.option("--judge-price", help="The same for the judge.")
 @click.option(
     "--output", "-o", type=click.Path(file_okay=False, path_type=Path), help="Folder of the results."
 )
@@ -127,6 +148,7 @@ def _jobs(options: dict[str, Any]) -> list[Job]:
     if options["config"] is not None:
         if options["benches"] or options["model_url"]:
             raise OptionError("name a config file or --bench and --model-url, not both")
+        _refuse_unused()
         suite = import_module("evenhand.evaluation.suite")
         found: list[Job] = suite.jobs(suite.read_suite(options["config"]), options["config"].resolve().parent)
         return found
@@ -137,6 +159,16 @@ def _jobs(options: dict[str, Any]) -> list[Job]:
             raise OptionError(f"--{name.replace('_', '-')} is missing")
     config = _config(options)
     return [Job(benchmark=one, config=config) for spec in options["benches"] for one in find_benchmarks(spec)]
+
+
+def _refuse_unused() -> None:
+    """A flag that a config file would silently overrule, a spend cap for one."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and name not in WITH_CONFIG:
+            raise OptionError(f"{parameter.opts[0]} is not used with a config file; set it in the file")
 
 
 def _config(options: dict[str, Any]) -> RunConfig:
@@ -152,6 +184,7 @@ def _config(options: dict[str, Any]) -> RunConfig:
             dialect=options["judge_dialect"],
             timeout=options["timeout"],
             tries=options["tries"],
+            **_prices(options["judge_price"], "--judge-price"),
         )
     return RunConfig(
         model=Service(
@@ -161,9 +194,10 @@ def _config(options: dict[str, Any]) -> RunConfig:
             dialect=options["dialect"],
             timeout=options["timeout"],
             tries=options["tries"],
-            spend_cap_usd=options["spend_cap_usd"],
+            **_prices(options["price"], "--price"),
         ),
         judge=judge,
+        spend_cap_usd=options["spend_cap_usd"],
         dataset=options["dataset"],
         system_prompt=options["system_prompt"],
         sampling=Sampling(
@@ -175,6 +209,11 @@ def _config(options: dict[str, Any]) -> RunConfig:
         ),
         **{name: options[name] for name in ("repeats", "concurrency", "sandboxes")},
     )
+
+
+def _prices(text: str | None, option: str) -> dict[str, Any]:
+    found = prices(text, option)
+    return {} if found is None else {"input_usd": found[0], "output_usd": found[1]}
 
 
 def _key(text: str | None) -> Secret | None:

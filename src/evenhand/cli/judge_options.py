@@ -1,5 +1,6 @@
 """What every command that asks a judge takes: where it is, what it is asked, what it may cost."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +35,9 @@ _OPTIONS = (
     click.option(
         "--concurrency", default=32, show_default=True, type=click.IntRange(1), help="Calls at a time."
     ),
-    click.option("--spend-cap", type=click.FloatRange(0), help="US dollars; no call is started past it."),
+    click.option(
+        "--spend-cap", type=click.FloatRange(0), help="US dollars; no call is started past it. Needs --price."
+    ),
     click.option("--price", help="IN,OUT: US dollars for a million tokens, in place of the shipped table."),
     click.option("--no-cache", is_flag=True, help="Ask again even where a reply is on disk."),
 )
@@ -59,13 +62,7 @@ def endpoint(options: dict[str, Any]) -> Any:
         key = Secret(options["judge_api_key_file"].read_text(encoding="utf-8").strip())
     elif options["judge_api_key"]:
         key = Secret(options["judge_api_key"])
-    price = None
-    if options["price"]:
-        try:
-            asked, given = (float(part) for part in options["price"].split(","))
-        except ValueError:
-            raise OptionError("--price is two numbers with a comma: 2.5,10") from None
-        price = Price(input_usd=asked, output_usd=given)
+    price = prices(options["price"], "--price")
     return EndpointConfig(
         base_url=base_url(options["judge_url"]),
         model=options["judge_id"],
@@ -73,9 +70,22 @@ def endpoint(options: dict[str, Any]) -> Any:
         dialect=options["dialect"],
         concurrency=options["concurrency"],
         spend_cap_usd=options["spend_cap"],
-        price=price,
+        price=None if price is None else Price(input_usd=price[0], output_usd=price[1]),
         cache_path=None if options["no_cache"] else found.cache_folder / "replies.db",
     )
+
+
+def prices(text: str | None, option: str) -> tuple[float, float] | None:
+    """What a million tokens of questions and of answers cost."""
+    if not text:
+        return None
+    try:
+        asked, given = (float(part) for part in text.split(","))
+    except ValueError:
+        asked = given = -1.0
+    if not (0 <= asked < math.inf and 0 <= given < math.inf):
+        raise OptionError(f"{option} is two numbers with a comma: 2.5,10")
+    return asked, given
 
 
 def make_judge(rubric: str, model: Any) -> Any:

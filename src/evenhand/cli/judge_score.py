@@ -19,7 +19,7 @@ EXAMPLES = """
 Examples:
   evenhand judge score answers.jsonl --judge-url http://127.0.0.1:8001/v1 --judge-id m
   evenhand judge score results.jsonl --rubric simpleqa --judge-url https://api.openai.com/v1 \\
-      --judge-id gpt-4o --spend-cap 5 -o judged.jsonl
+      --judge-id gpt-4o --spend-cap 5 --price 2.5,10 -o judged.jsonl
   evenhand judge score answers.jsonl --rubric my_rubric.yaml --judge-url URL --judge-id ID \\
       -o judged.jsonl --resume
 

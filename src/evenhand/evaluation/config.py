@@ -13,6 +13,7 @@ from evenhand.benchmarks.definition import Benchmark
 from evenhand.core import jsontext
 from evenhand.core.errors import OptionError
 from evenhand.core.secret import Secret
+from evenhand.models.config import Price
 
 PACKAGES = ("evenhand", "aiohttp", "msgspec", "numpy", "scipy")
 
@@ -44,6 +45,15 @@ class Service(Struct, frozen=True, kw_only=True):
     """Price of a million tokens of answers."""
     concurrency: int | None = None
     """Most requests in flight; the run's own when None."""
+
+    @property
+    def price(self) -> Price | None:
+        """Both prices, or None for the shipped table's."""
+        if self.input_usd is None and self.output_usd is None:
+            return None
+        if self.input_usd is None or self.output_usd is None:
+            raise OptionError(f"model '{self.id}': give both prices, input_usd and output_usd")
+        return Price(input_usd=self.input_usd, output_usd=self.output_usd)
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
@@ -101,6 +111,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     """Most calls of the model in flight."""
     sandboxes: int = 4
     """Most programs running at once."""
+    spend_cap_usd: float | None = None
+    """No call of model or judge is started that could take the sum of the run past this."""
     judge_options: Mapping[str, Any] = {}
     """Fields of the judge's `JudgeScoringConfig`, over those of the benchmark."""
 

@@ -37,9 +37,10 @@ from evenhand.evaluation.pipeline import Limits, Pipeline, Watcher
 from evenhand.evaluation.planning import ProblemFile, plan
 from evenhand.evaluation.scoring_lane import ScoringLane
 from evenhand.models.address import base_url, reachable
-from evenhand.models.config import EndpointConfig, Price, RetryPolicy
+from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.port import ChatModel
+from evenhand.models.spend import SpendCap
 from evenhand.scoring.code_execution import open_configured_sandbox
 
 if TYPE_CHECKING:
@@ -203,13 +204,16 @@ class Evaluation:
         self, stack: contextlib.AsyncExitStack, ledger: Ledger, problems: ProblemFile
     ) -> Pipeline:
         config, benchmark = self._config, self._benchmark
-        model = _connect(config.model, config.concurrency)
+        spend = None
+        if config.spend_cap_usd is not None:
+            spend = SpendCap(config.spend_cap_usd, spent_usd=ledger.spent.cost_usd)
+        model = _connect(config.model, config.concurrency, spend)
         stack.push_async_callback(model.aclose)
         arbiter = None
         judgements = 1
         if config.judge is not None and benchmark.judge is not None:
             judgements = config.judge.concurrency or config.concurrency
-            judge_model = _connect(config.judge, judgements)
+            judge_model = _connect(config.judge, judgements, spend)
             stack.push_async_callback(judge_model.aclose)
             arbiter = JudgeArbiter(make_judge(benchmark, config, judge_model))
         sandbox: Any = None
@@ -235,10 +239,7 @@ def _load_artifacts() -> Any:
     return artifacts
 
 
-def _connect(service: Service, concurrency: int) -> ChatModel:
-    price = None
-    if service.input_usd is not None or service.output_usd is not None:
-        price = Price(input_usd=service.input_usd or 0.0, output_usd=service.output_usd or 0.0)
+def _connect(service: Service, concurrency: int, spend: SpendCap | None) -> ChatModel:
     return connect(
         EndpointConfig(
             base_url=base_url(service.url),
@@ -251,8 +252,9 @@ def _connect(service: Service, concurrency: int) -> ChatModel:
             requests_per_minute=service.requests_per_minute,
             tokens_per_minute=service.tokens_per_minute,
             spend_cap_usd=service.spend_cap_usd,
-            price=price,
-        )
+            price=service.price,
+        ),
+        spend=spend,
     )
 
 

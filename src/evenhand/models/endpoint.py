@@ -39,8 +39,11 @@ class Endpoint:
         self._price = config.price or find_price(config.model)
         if spend is None and config.spend_cap_usd is not None:
             spend = SpendCap(config.spend_cap_usd)
-        if spend is not None and self._price is None:
-            raise OptionError(f"a spend cap needs a price, and none is known for '{config.model}'; give one")
+        if spend is not None and config.price is None:
+            # The shipped table is from memory: good for an estimate, not for a promise.
+            raise OptionError(
+                f"a spend cap needs a price that you give: the one of '{config.model}' is missing"
+            )
         self._spend = spend
         self._cache: ReplyCache | None = None
         if config.cache_path is not None:

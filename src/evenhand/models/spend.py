@@ -14,11 +14,11 @@ class SpendCap:
     never will fit.
     """
 
-    def __init__(self, cap_usd: float) -> None:
+    def __init__(self, cap_usd: float, *, spent_usd: float = 0.0) -> None:
         if cap_usd < 0:
             raise OptionError("the spend cap must not be negative")
         self.cap_usd = cap_usd
-        self.spent_usd = 0.0
+        self.spent_usd = spent_usd
         self.reserved_usd = 0.0
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()

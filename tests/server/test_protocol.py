@@ -19,7 +19,7 @@ class Wire:
     """A raw connection and a reader of answers."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=300)
         self._file = self.socket.makefile("rb")
 
     def send(self, data: bytes) -> None:
@@ -223,7 +223,7 @@ def test_a_large_body_and_a_large_answer(service: ServiceUnderTest) -> None:
 
 
 def test_quiet_connections_and_slow_heads_are_closed(tmp_path: Path) -> None:
-    with running_service(f"sqlite:///{tmp_path / 'slow.db'}", limits=Limits(idle_seconds=1)) as service:
+    with running_service(f"sqlite:///{tmp_path / 'slow.db'}", limits=Limits(idle_seconds=4)) as service:
         with wire(service) as connection:
             assert connection.closed()
         with wire(service) as connection:
@@ -238,7 +238,7 @@ def test_a_stopping_server_answers_what_it_was_asked(tmp_path: Path) -> None:
     answers: list[int] = []
 
     def go_on(connection: Wire) -> None:
-        stopping.wait(60)
+        stopping.wait(300)
         connection.send(body)
         answers.append(connection.answer()[0])
 
@@ -249,7 +249,7 @@ def test_a_stopping_server_answers_what_it_was_asked(tmp_path: Path) -> None:
         asking = threading.Thread(target=go_on, args=(connection,))
         asking.start()
         stopping.set()
-    asking.join(60)
+    asking.join(300)
     assert answers == [201]
     assert connection.closed()
     connection.socket.close()

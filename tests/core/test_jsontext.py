@@ -50,6 +50,14 @@ def test_depth_limit_counts_levels_not_brackets() -> None:
     assert jsontext.decode("[" * 100 + "]" * 100) is not None
 
 
+@pytest.mark.parametrize("filling", ["plain", '[\\"[\\\\', "{\\n"])
+def test_depth_is_counted_in_long_texts_too_whatever_their_strings_hold(filling: str) -> None:
+    text = '["' + filling * 30_000 + '",%s]'
+    jsontext.check_depth((text % ("[" * 99 + "]" * 99)).encode())
+    with pytest.raises(InputError, match="nested too deeply"):
+        jsontext.check_depth((text % ("[" * 100 + "]" * 100)).encode())
+
+
 @given(JSON_VALUES)
 def test_every_json_value_round_trips_and_agrees_with_the_standard_library(value: object) -> None:
     assert jsontext.decode(jsontext.encode(value)) == value

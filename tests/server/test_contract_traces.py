@@ -1,6 +1,8 @@
 """Section 3 of the contract: traces. One test per line, on both databases."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -49,6 +51,34 @@ def test_a_span_comes_back_as_it_went_in(client: Client) -> None:
     # recomputed from the two times; what the client said about it is not used
     assert got["duration_ms"] == 1250
     assert got["parent_span_id"] is None
+
+
+def test_a_refused_batch_does_not_make_its_project(client: Client) -> None:
+    project, one = new_id(), span()
+    reply = client.post("/v1/traces/ingest", {"project_id": project, "spans": [one, one]})
+    assert (reply.status, reply.code) == (409, "DUPLICATE_SPAN")
+    assert project not in {made["id"] for made in client.pages("/v1/projects")}
+    assert client.post("/v1/traces/ingest", {"project_id": project, "spans": [one]}).status == 201
+    assert project in {made["id"] for made in client.pages("/v1/projects")}
+
+
+def test_batches_that_share_a_commit_are_stored_or_refused_each_on_its_own(client: Client) -> None:
+    first = span()
+    assert client.spans(first).status == 201
+    good = [[span(), span()] for _ in range(12)]
+    bad = [[span(), {**first, "name": str(n)}] for n in range(12)]
+    batches = [batch for pair in zip(good, bad, strict=True) for batch in pair]
+
+    def send(batch: list[dict[str, Any]]) -> int:
+        with closing(client.again()) as own:
+            return own.spans(*batch).status
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(send, batches)) == [201, 409] * 12
+    for batch in good:
+        assert all(client.get(f"/v1/traces/{one['trace_id']}").body["span_count"] == 1 for one in batch)
+    assert all(client.get(f"/v1/traces/{batch[0]['trace_id']}").status == 404 for batch in bad)
+    assert client.get(f"/v1/traces/{first['trace_id']}").body["spans"][0]["name"] == first["name"]
 
 
 def test_duration_is_the_clients_own_while_an_end_is_missing(client: Client) -> None:

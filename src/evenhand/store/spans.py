@@ -69,11 +69,24 @@ class Arriving(NamedTuple):
     """Span id to parent's id."""
 
 
-def ingest(connection: Connection, project_id: str, spans: Sequence[SpanRecord], *, resend: bool) -> Ingested:
-    """Store a batch. Strictly, one bad span refuses all of them; with `resend` (OTLP) a span that is there already
-    is passed over, spans in a cycle are left out, and several roots are allowed.
+class Checked(NamedTuple):
+    """A batch that may be written: nothing was changed yet."""
 
-    The checks look at whole traces first, and at single spans only where something is wrong."""
+    fresh: Sequence[SpanRecord]
+    """The spans that are new."""
+    by_trace: dict[str, Arriving]
+    """The same, by trace id."""
+    traces: dict[str, Stored]
+    """Those of their traces that are there already."""
+    faults: list[Fault]
+    """The spans that are left out (only when leaving out is allowed)."""
+
+
+def check(connection: Connection, project_id: str, spans: Sequence[SpanRecord], *, resend: bool) -> Checked:
+    """Look at a batch beside what is stored. Strictly, one bad span refuses all of them; with `resend` (OTLP) a span
+    that is there already is passed over, spans in a cycle are left out, and several roots are allowed.
+
+    Whole traces are looked at first, and single spans only where something is wrong."""
     by_trace = _by_trace(spans)
     traces = _stored_traces(connection, project_id, by_trace)
     fresh, repeated = _split_repeated(connection, traces, by_trace, spans)
@@ -94,9 +107,14 @@ def ingest(connection: Connection, project_id: str, spans: Sequence[SpanRecord],
     elif cyclic:
         fresh = [span for span in fresh if (span.trace_id, span.id) not in cyclic]
         by_trace = _by_trace(fresh)
-    keys = _write(connection, project_id, traces, by_trace)
-    jobs = add_jobs(connection, jobs_for(connection, project_id, fresh, keys))
-    return Ingested(keys, faults, len(jobs))
+    return Checked(fresh, by_trace, traces, faults)
+
+
+def write(connection: Connection, project_id: str, checked: Checked) -> Ingested:
+    """Store a batch in the transaction that checked it."""
+    keys = _write(connection, project_id, checked.traces, checked.by_trace)
+    jobs = add_jobs(connection, jobs_for(connection, project_id, checked.fresh, keys))
+    return Ingested(keys, checked.faults, len(jobs))
 
 
 def _by_trace(spans: Sequence[SpanRecord]) -> dict[str, Arriving]:

@@ -6,19 +6,21 @@ with `Retry-After`; a full disk is 503 here, because exporters throw away what i
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from evenhand.core.errors import InputError, Refusal, StoreFull
 from evenhand.core.spans import SpanRecord
 from evenhand.server.answers import RETRY_AFTER, Answer, answer_for
-from evenhand.server.api.traces import span_project
+from evenhand.server.api.traces import span_project, store_spans
+from evenhand.server.auth import Access
 from evenhand.server.bodies import limit_for, read_body
 from evenhand.server.call import Call
 from evenhand.server.otlp import Rejected, to_record
 from evenhand.server.otlp_wire import JSON, PROTOBUF, read_json, read_protobuf, response_body, status_body
 from evenhand.server.routes import Route
 from evenhand.store.connection import Connection
-from evenhand.store.spans import ingest as store_spans
+from evenhand.store.spans import Ingested
 
 LARGE = 1024 * 1024
 """Bodies from this size on are read away from the event loop. Smaller ones, which every batch of an exporter is, take a
@@ -70,21 +72,30 @@ def _records(media_type: str, body: bytes, received_us: int) -> tuple[list[SpanR
     return records, reasons
 
 
+class _Batch(NamedTuple):
+    """Spans on their way to the writer."""
+
+    project_id: str
+    access: Access
+    records: list[SpanRecord]
+
+
 async def _store(call: Call, records: list[SpanRecord]) -> list[str]:
-    project_id = span_project(call, None)
-
-    asked: list[int] = []
-
-    def work(connection: Connection) -> list[str]:
-        call.open_project(connection, project_id)
-        result = store_spans(connection, project_id, records, resend=True)
-        asked.append(result.job_count)
-        return [f"span '{fault.span.id}': {fault.code}: {fault.reason}" for fault in result.faults]
-
-    faults = await call.service.database.write(work)
-    if any(asked):
+    batch = _Batch(span_project(call, None), call.access, records)
+    result = await call.service.database.write_item(_stored, batch)
+    if result.job_count:
         call.service.jobs.wake()
-    return faults
+    return [f"span '{fault.span.id}': {fault.code}: {fault.reason}" for fault in result.faults]
+
+
+def _stored(connection: Connection, batches: Sequence[_Batch]) -> list[Ingested | Exception]:
+    results: list[Ingested | Exception] = []
+    for project_id, access, records in batches:
+        try:
+            results.append(store_spans(connection, project_id, access, records, resend=True))
+        except Refusal as error:
+            results.append(error)
+    return results
 
 
 def _explain(reasons: list[str]) -> str:

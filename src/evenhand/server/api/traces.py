@@ -13,6 +13,7 @@ from evenhand.core.objects.traces import Trace, TraceRow
 from evenhand.core.spans import SpanRecord, microseconds
 from evenhand.core.timestamps import parse_instant
 from evenhand.server.answers import Answer, Page, json_answer
+from evenhand.server.auth import Access
 from evenhand.server.call import Call
 from evenhand.server.fields import Name
 from evenhand.server.measuring import JUDGE, InlineScore, Wanted, measure, read_score
@@ -20,12 +21,12 @@ from evenhand.server.paging import Paging, make_cursor
 from evenhand.server.routes import Route
 from evenhand.server.scoring_jobs import judge_jobs
 from evenhand.server.span_input import MAX_SPANS, SpanInput, checked_records, malformed_batch
+from evenhand.store import spans
 from evenhand.store import traces as store
 from evenhand.store.connection import Connection
 from evenhand.store.jobs import add_jobs
-from evenhand.store.projects import DEFAULT
+from evenhand.store.projects import DEFAULT, create_project, is_missing
 from evenhand.store.scores import Measurement, insert_scores
-from evenhand.store.spans import ingest as store_spans
 from evenhand.store.targets import Material, Target
 
 LISTING = "traces"
@@ -111,27 +112,56 @@ async def ingest(call: Call, body: IngestRequest) -> Answer:
     project_id = span_project(call, body.project_id)
     answer = Ingested(accepted=len(records), trace_ids=list(dict.fromkeys(span.trace_id for span in records)))
 
-    asked: list[int] = []
-
-    def work(connection: Connection) -> Ingested:
-        call.open_project(connection, project_id)
-        result = store_spans(connection, project_id, records, resend=False)
-
-        def target(index: int) -> Target:
-            span = records[index]
-            return Target(
-                type="span", id=span.id, project_id=project_id, trace_key=result.keys[span.trace_id]
-            )
-
-        insert_scores(connection, [(target(index), made) for index, made in scores.measured])
-        judged = add_jobs(connection, judge_jobs((target(index), [score]) for index, score in scores.judged))
-        asked.append(len(judged) + result.job_count)
-        return answer
-
-    written = await call.write(work)
-    if any(asked):
+    batch = _Batch(project_id, call.access, records, scores, answer, [])
+    written = await call.write_item(_store, batch)
+    if any(batch.asked):
         call.service.jobs.wake()
     return written
+
+
+class _Batch(NamedTuple):
+    """Checked spans on their way to the writer, and what they came with."""
+
+    project_id: str
+    access: Access
+    records: Sequence[SpanRecord]
+    scores: "InlineScores"
+    answer: Ingested
+    asked: list[int]
+    """How many jobs were made, once it is stored."""
+
+
+def _store(connection: Connection, batches: Sequence[_Batch]) -> list[Ingested | Exception]:
+    return [_stored(connection, batch) for batch in batches]
+
+
+def _stored(connection: Connection, batch: _Batch) -> Ingested | Exception:
+    project_id, records = batch.project_id, batch.records
+    try:
+        result = store_spans(connection, project_id, batch.access, records, resend=False)
+    except Refusal as error:
+        return error
+
+    def target(index: int) -> Target:
+        span = records[index]
+        return Target(type="span", id=span.id, project_id=project_id, trace_key=result.keys[span.trace_id])
+
+    insert_scores(connection, [(target(index), made) for index, made in batch.scores.measured])
+    judged = judge_jobs((target(index), [score]) for index, score in batch.scores.judged)
+    batch.asked.append(len(add_jobs(connection, judged)) + result.job_count)
+    return batch.answer
+
+
+def store_spans(
+    connection: Connection, project_id: str, access: Access, records: Sequence[SpanRecord], *, resend: bool
+) -> spans.Ingested:
+    """Check, then store: a batch that is refused has changed nothing, so batches need no savepoints, for which the
+    embedded database would copy every page that it changes."""
+    missing = is_missing(connection, project_id, scope=access.scope, may_create=access.may_create_projects)
+    checked = spans.check(connection, project_id, records, resend=resend)
+    if missing:
+        create_project(connection, project_id=project_id, name=project_id)
+    return spans.write(connection, project_id, checked)
 
 
 class InlineScores(NamedTuple):
@@ -142,13 +172,13 @@ class InlineScores(NamedTuple):
 
 
 async def inline_scores(
-    call: Call, spans: Sequence[SpanInput], records: Sequence[SpanRecord]
+    call: Call, given_spans: Sequence[SpanInput], records: Sequence[SpanRecord]
 ) -> InlineScores:
     """What the scores of the spans come to; a rule that has nothing to compare with is left out."""
     measured: list[tuple[int, Measurement]] = []
     judged: list[tuple[int, Wanted]] = []
     rules: list[tuple[int, Wanted]] = []
-    for index, span in enumerate(spans):
+    for index, span in enumerate(given_spans):
         for given in span.scores or ():
             read = _read_score(call, index, span.id, given)
             if isinstance(read, Measurement):

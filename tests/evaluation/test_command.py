@@ -168,8 +168,11 @@ def test_samples_that_cannot_be_measured_mean_status_1(
     assert "2 scored, 0 unscored, 0 failed" in last.stdout
 
 
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
-    tmp_path: Path, bench: Path, model: MockModelServer
+    tmp_path: Path, bench: Path, model: MockModelServer, number: signal.Signals, status: int
 ) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(ROWS[n % 2]) + "\n" for n in range(200)))
 
@@ -183,9 +186,9 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
         [sys.executable, "-m", "evenhand", *command], stderr=subprocess.PIPE, text=True
     )
     wait_for(lambda: model.requests >= 20, 120)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=240)
-    assert process.returncode == 130
+    assert process.returncode == status
     assert f"resume with: evenhand {' '.join(command)} --resume" in errors
     model.answer = capital
     assert evenhand(*command, "--resume").returncode == 0

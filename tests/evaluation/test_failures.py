@@ -23,6 +23,8 @@ def failed(kind: str, message: str = "") -> SampleResult:
         (failed("rate_limit"), "rate_limit"),
         (failed("model_error", "HTTP 429"), "rate_limit"),
         (failed("model_error", "rate limit reached, then a timeout"), "rate_limit"),
+        (failed("model_error", "request rate exceeded"), "rate_limit"),
+        (failed("model_error", "could not generate or iterate"), "model_error"),
         (failed("server_error"), "server_error"),
         (failed("connection"), "server_error"),
         (failed("context_length", "maximum context is 4096"), "context_length"),
@@ -61,6 +63,10 @@ def test_an_apology_deep_inside_an_answer_is_no_refusal() -> None:
     assert (
         classify(sample("word " * 100 + "I'm sorry, said the queen.", extracted_answer="x")) == "wrong_answer"
     )
+
+
+def test_a_refusal_after_long_thought_is_one_where_no_answer_was_found() -> None:
+    assert classify(sample("word " * 100 + "I'm sorry, I cannot help.", extracted_answer=None)) == "refusal"
 
 
 def test_the_analysis_counts_rates_and_keeps_examples() -> None:

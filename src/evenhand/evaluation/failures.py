@@ -19,7 +19,7 @@ EXEMPLARS = 5
 
 # The first pattern that the error's kind and message match decides.
 _ERRORS = (
-    ("rate_limit", re.compile(r"\b429\b|rate.?limit|too many requests", re.IGNORECASE)),
+    ("rate_limit", re.compile(r"(?<!\d)429(?!\d)|\brate\b|rate.?limit|too many requests", re.IGNORECASE)),
     ("context_length", re.compile(r"context.?length|maximum context|too many tokens", re.IGNORECASE)),
     ("content_filter", re.compile(r"content.?filter", re.IGNORECASE)),
     ("budget", re.compile(r"budget|spend cap", re.IGNORECASE)),
@@ -83,7 +83,8 @@ def classify(sample: SampleResult, *, extracts: bool = True) -> str | None:
     response = sample.model_response or ""
     if not response.strip():
         return "empty"
-    if is_refusal(response):
+    # One may think at length before declining; beside an answer, an apology is only a part of the text.
+    if is_refusal(response, anywhere=sample.extracted_answer is None):
         return "refusal"
     if extracts and sample.extracted_answer is None:
         return "format_error"

@@ -17,6 +17,7 @@ _REFUSAL = re.compile(
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\uff07": "'"})
 
 
-def is_refusal(response: str) -> bool:
-    """Whether the response begins by declining to answer."""
-    return _REFUSAL.search(response[:OPENING].translate(_APOSTROPHES)) is not None
+def is_refusal(response: str, *, anywhere: bool = False) -> bool:
+    """Whether the response begins by declining to answer, or with `anywhere` does so at any place."""
+    text = response if anywhere else response[:OPENING]
+    return _REFUSAL.search(text.translate(_APOSTROPHES)) is not None

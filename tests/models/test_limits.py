@@ -201,7 +201,10 @@ async def test_lost_replies_count_at_their_worst() -> None:
 def test_a_cap_without_a_price_of_ones_own_is_refused(model: str) -> None:
     """The shipped table is from memory: a promise to stop in time cannot rest on it."""
     with pytest.raises(OptionError, match="a spend cap needs a price that you give"):
-        connect(EndpointConfig(base_url="http://127.0.0.1:1/v1", model=model, spend_cap_usd=1.0))
+        # Not only when it is used: a service says so when it starts.
+        EndpointConfig(base_url="http://127.0.0.1:1/v1", model=model, spend_cap_usd=1.0)
+    with pytest.raises(OptionError, match="a spend cap needs a price that you give"):
+        connect(EndpointConfig(base_url="http://127.0.0.1:1/v1", model=model), spend=SpendCap(1.0))
 
 
 async def test_a_cap_can_be_shared() -> None:

@@ -85,6 +85,8 @@ class EndpointConfig(Struct, frozen=True, kw_only=True):
             raise OptionError("the model's id is empty")
         if self.concurrency < 1 or self.retry.tries < 1:
             raise OptionError("concurrency and tries must be at least 1")
+        if self.spend_cap_usd is not None:
+            self.check_price()
         if self.api_key is None:
             return
         if self.key_origin is None:
@@ -92,6 +94,13 @@ class EndpointConfig(Struct, frozen=True, kw_only=True):
         elif self.key_origin != here:
             raise OptionError(
                 f"the key was given for {self.key_origin} and is not sent to {here}; give a key for the new address"
+            )
+
+    def check_price(self) -> None:
+        """Refuse a spend cap at a price from memory: the shipped table is good for an estimate, not for a promise."""
+        if self.price is None:
+            raise OptionError(
+                f"a spend cap needs a price that you give: the one of '{self.model}' is missing"
             )
 
 

@@ -6,7 +6,7 @@ from time import perf_counter
 
 from msgspec.structs import replace
 
-from evenhand.core.errors import BudgetExceeded, ModelError, ModelRejected, OptionError
+from evenhand.core.errors import BudgetExceeded, ModelError, ModelRejected
 from evenhand.models.cache import ReplyCache, cache_key, may_be_kept
 from evenhand.models.config import EndpointConfig
 from evenhand.models.dialect import Dialect, Parsed, check
@@ -39,11 +39,8 @@ class Endpoint:
         self._price = config.price or find_price(config.model)
         if spend is None and config.spend_cap_usd is not None:
             spend = SpendCap(config.spend_cap_usd)
-        if spend is not None and config.price is None:
-            # The shipped table is from memory: good for an estimate, not for a promise.
-            raise OptionError(
-                f"a spend cap needs a price that you give: the one of '{config.model}' is missing"
-            )
+        if spend is not None:
+            config.check_price()
         self._spend = spend
         self._cache: ReplyCache | None = None
         if config.cache_path is not None:

@@ -294,7 +294,7 @@ def test_a_line_that_a_crash_cut_short_is_run_again(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    with RunFolder(tmp_path / "run"), pytest.raises(RunConflict, match="another process"):
+    with RunFolder(tmp_path / "run"), pytest.raises(RunConflict, match="is active on host"):
         go(tmp_path, suite())
     assert go(tmp_path, suite()).done == 2
 

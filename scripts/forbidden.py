@@ -1,4 +1,4 @@
-"""Refuse calls that turn data into code, and registry addresses in tracked files."""
+"""Refuse calls that turn data into code, and registry addresses and unresolved conflicts in tracked files."""
 
 import ast
 import re
@@ -15,6 +15,7 @@ INSIDE_THE_SANDBOX = "src/evenhand/sandbox/guest/"
 REGISTRY_ADDRESS = re.compile(
     r'"resolved": *"https?://|https?://[^ "]+/(simple/?["$ ]|packages/[0-9a-f]{2}/)'
 )
+CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
 LOCK_FILES = {"uv.lock", "poetry.lock", "pdm.lock", "package-lock.json"}
 
 
@@ -57,6 +58,8 @@ def main() -> int:
             text = path.read_bytes().decode("utf-8", "replace")
             if REGISTRY_ADDRESS.search(text):
                 found.append(f"{name}: names a package registry's address")
+            if CONFLICT.search(text):
+                found.append(f"{name}: holds the marks of a conflict")
     print("\n".join(found))
     return 1 if found else 0
 

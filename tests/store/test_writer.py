@@ -1,6 +1,8 @@
 """The shared commit: one bad piece of work disturbs no other, on both databases."""
 
 import asyncio
+import threading
+from collections.abc import Sequence
 
 import pytest
 
@@ -69,3 +71,54 @@ def test_what_is_asked_together_shares_a_commit(database_url: str) -> None:
             assert database.writer.groups == before + commits
     finally:
         database.close()
+
+
+def test_work_is_done_although_its_loop_ended_at_once(database_url: str) -> None:
+    database = open_database(database_url)
+    done = threading.Event()
+    loop = asyncio.new_event_loop()
+
+    def work(connection: Connection, items: Sequence[int]) -> Sequence[int]:
+        done.set()
+        return items
+
+    def submit() -> None:
+        database.writer.submit_item(work, 1)
+        loop.stop()  # the loop does not go round again to wake the writer
+
+    try:
+        loop.call_soon(submit)
+        loop.run_forever()
+        loop.close()
+        assert done.wait(60)
+    finally:
+        database.close()
+
+
+def test_many_loops_at_once_and_a_close_in_between(database_url: str) -> None:
+    database = open_database(database_url)
+    done: list[int] = []
+    results: list[int] = []
+
+    def work(connection: Connection, items: Sequence[int]) -> Sequence[int]:
+        done.extend(items)
+        return items
+
+    async def write(first: int) -> None:
+        for start in range(first, first + 400, 8):
+            futures = [database.writer.submit_item(work, n) for n in range(start, start + 8)]
+            results.extend(await asyncio.gather(*futures))
+
+    threads = [threading.Thread(target=asyncio.run, args=(write(first),)) for first in range(0, 2_000, 400)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(done) == sorted(results) == list(range(2_000))
+
+    async def write_and_close() -> list[int]:
+        futures = [database.writer.submit_item(work, n) for n in range(2_000, 4_500)]
+        await asyncio.to_thread(database.close)
+        return list(await asyncio.gather(*futures))
+
+    assert asyncio.run(write_and_close()) == list(range(2_000, 4_500))

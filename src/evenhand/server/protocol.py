@@ -7,6 +7,7 @@ a time and a size, and what is no HTTP gets the error envelope.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
@@ -22,13 +23,17 @@ Message = MutableMapping[str, Any]
 AsgiApplication = Callable[[Message, Callable[..., Awaitable[Message]], Callable[..., Awaitable[None]]], Any]
 
 MAX_HEAD = 64 * 1024
-"""Bytes that the head of a request may have."""
+"""Bytes that the head of a request may have; and as much may come in a body that is not body (chunks, trailers)."""
+PIECE = 16 * 1024
+"""Bytes that are parsed at once: of requests sent ahead, no more are taken apart than these bytes hold."""
 MAX_BUFFERED = 256 * 1024
 """Bytes of a body that wait for the application before the client is held back."""
 _STATUS_LINE = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
 _DISCONNECT: Message = {"type": "http.disconnect"}
+_NOTHING = memoryview(b"")
+log = logging.getLogger("evenhand.server")
 
 
 class Exchange:
@@ -84,8 +89,8 @@ class Exchange:
         if message["type"] == "http.response.start":
             self._start = message
         elif not self.answered:
-            self.answered = True
             self._connection.answer(self, self._start["status"], self._start["headers"], message["body"])
+            self.answered = True
 
 
 class ServerProtocol(asyncio.Protocol):
@@ -100,6 +105,7 @@ class ServerProtocol(asyncio.Protocol):
     ) -> None:
         self._application: AsgiApplication = config.loaded_app
         self._patience = float(config.timeout_keep_alive)
+        self._stop_seconds = config.timeout_graceful_shutdown
         self._loop = _loop or asyncio.get_running_loop()
         self._state = server_state
         self._parser = httptools.HttpRequestParser(self)
@@ -111,9 +117,13 @@ class ServerProtocol(asyncio.Protocol):
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_bytes = 0
         self._in_head = True
+        self._unread = _NOTHING
+        self._full = False
         self._paused = False
         self._congested = False
+        self._unsent = 0
         self._broken: Answer | None = None
+        self._deaf = False
         self._closing = False
         self._quiet_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -136,10 +146,25 @@ class ServerProtocol(asyncio.Protocol):
         for exchange in self._waiting:
             exchange.lost = True
             exchange.tell()
+        # Without these circles nothing has to wait for the collector.
+        self._parsed = None
+        del self._parser
+
+    def eof_received(self) -> bool:
+        """The client sends no more; it may still wait for its answers."""
+        self._closing = True
+        if self._parsed is not None:
+            self._parsed.lost = True
+            self._parsed.tell()
+        return bool(self._waiting)
 
     def shutdown(self) -> None:
         """The server stops: answer what has been asked, then close."""
         self._closing = True
+        if self._timer is not None and self._stop_seconds is not None:
+            # Who has not read or sent by then is let go, so that nothing is open when the loop ends.
+            self._timer.cancel()
+            self._timer = self._loop.call_later(self._stop_seconds * 0.9, self._transport.abort)
         if not self._waiting:
             self._transport.close()
 
@@ -152,32 +177,48 @@ class ServerProtocol(asyncio.Protocol):
             self._begin(self._waiting[0])
 
     def _look(self) -> None:
-        """Close a connection on which nothing was asked for too long, or on which a head does not end."""
-        left = self._quiet_since + self._patience - self._loop.time()
-        if self._waiting or left > 0:
-            self._timer = self._loop.call_later(left if left > 0 else self._patience, self._look)
-        elif self._transport.get_write_buffer_size():
-            self._transport.abort()
-        elif self._head_bytes:
-            self._refuse(error_answer("REQUEST_TIMEOUT", "The head of the request took too long to arrive."))
-        else:
-            self._transport.close()
+        """Close a connection on which nothing was asked, read or ended for too long."""
+        now, wait = self._loop.time(), self._patience
+        left = self._quiet_since + wait - now
+        unsent = self._transport.get_write_buffer_size()
+        if unsent:
+            if unsent == self._unsent:
+                self._transport.abort()
+                return
+            self._unsent, self._quiet_since = unsent, now
+        elif left > 0:
+            wait = left
+        elif not self._waiting:
+            if self._head_bytes and self._in_head and not self._deaf:
+                self._refuse(
+                    error_answer("REQUEST_TIMEOUT", "The head of the request took too long to arrive.")
+                )
+            else:
+                self._transport.close()
+        self._timer = self._loop.call_later(wait, self._look)
 
     # What the client sends.
 
     def data_received(self, data: bytes) -> None:
-        if self._broken is not None or (self._closing and not self._waiting):
+        if len(data) > PIECE or self._unread:
+            self._unread = memoryview(bytes(self._unread) + data if self._unread else data)
+            self._go_on()
+        else:
+            self._parse(data)
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        if self._deaf or (self._closing and not self._waiting):
             return
-        if self._in_head:
-            self._head_bytes += len(data)
+        self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             # Nothing is upgraded to: the request is answered as it is, and what follows it cannot be read.
-            self._closing = True
+            self._deaf = True
+            self._waiting[-1].keep_alive = False
         except httptools.HttpParserError:
             self._break(error_answer("INVALID_REQUEST", "This is not a valid HTTP request."))
-        if self._in_head and self._head_bytes > MAX_HEAD:
+        if self._head_bytes > MAX_HEAD and not self._deaf:
             self._break(error_answer("INVALID_REQUEST", "The head of the request is too large."))
 
     def on_message_begin(self) -> None:
@@ -207,6 +248,7 @@ class ServerProtocol(asyncio.Protocol):
         }
         keep_alive = parser.should_keep_alive() and parser.get_http_version() == "1.1"
         exchange = self._parsed = Exchange(self, scope, keep_alive=keep_alive)
+        self._headers = []  # trailers are no headers
         self._in_head, self._head_bytes = False, 0
         self._waiting.append(exchange)
         if len(self._waiting) > 1:
@@ -216,6 +258,7 @@ class ServerProtocol(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         exchange = self._parsed
+        self._head_bytes = 0
         if exchange is None or exchange.answered:
             return
         exchange.parts.append(body)
@@ -225,7 +268,7 @@ class ServerProtocol(asyncio.Protocol):
         exchange.tell()
 
     def on_message_complete(self) -> None:
-        self._in_head = True
+        self._in_head, self._head_bytes = True, 0
         exchange, self._parsed = self._parsed, None
         if exchange is not None:
             exchange.complete = True
@@ -236,29 +279,46 @@ class ServerProtocol(asyncio.Protocol):
         if not exchange.waited:
             exchange.waited = True
             headers = exchange.scope["headers"]
-            if any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers):
+            expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
+            if expects and self._parser.get_http_version() == "1.1":
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._let_come()
         return self._loop.create_future()
 
     def _hold_back(self) -> None:
+        self._full = True
         if not self._paused:
             self._paused = True
             self._transport.pause_reading()
 
     def _let_come(self) -> None:
-        if self._paused and not self._transport.is_closing():
+        if self._full:
+            self._full = False
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Parse what was read, and read on, as long as there is room."""
+        if self._transport.is_closing():
+            return
+        while self._unread and not self._full:
+            piece, self._unread = self._unread[:PIECE], self._unread[PIECE:]
+            self._parse(piece)
+        if self._paused and not self._full and not self._transport.is_closing():
             self._paused = False
             self._transport.resume_reading()
 
     def _break(self, answer: Answer) -> None:
         """Nothing more can be read. What was asked before is answered first."""
-        self._broken = answer
-        if self._parsed is not None:
-            self._parsed.lost = True
-            self._parsed.tell()
+        self._broken, self._deaf = answer, True
+        parsed = self._parsed
+        if parsed is not None:
+            parsed.lost, parsed.keep_alive = True, False
+            parsed.tell()
         if not self._waiting:
-            self._refuse(answer)
+            if parsed is None:
+                self._refuse(answer)
+            else:  # it has its answer: another one would be taken for that of the next request
+                self._part()
 
     # What goes back.
 
@@ -269,6 +329,13 @@ class ServerProtocol(asyncio.Protocol):
     async def _run(self, exchange: Exchange) -> None:
         try:
             await self._application(exchange.scope, exchange.receive, exchange.send)
+        except Exception:
+            log.exception("the application failed")
+            if not exchange.answered:
+                self._broken = error_answer(
+                    "INTERNAL_ERROR", "Something went wrong; the server's log says more."
+                )
+                self._waiting = deque((exchange,))
         finally:
             assert exchange.task is not None
             self._state.tasks.discard(exchange.task)
@@ -283,14 +350,14 @@ class ServerProtocol(asyncio.Protocol):
         if not exchange.answered and not self._waiting and self._broken is not None:
             self._refuse(self._broken)
         elif not exchange.answered or not exchange.keep_alive:
-            self._transport.close()
+            self._part()
         elif self._waiting:
             if not self._congested:
                 self._begin(self._waiting[0])
         elif self._broken is not None:
             self._refuse(self._broken)
         elif self._closing:
-            self._transport.close()
+            self._part()
         else:
             self._quiet_since = self._loop.time()
             self._let_come()
@@ -309,6 +376,7 @@ class ServerProtocol(asyncio.Protocol):
         elif not exchange.keep_alive or (self._closing and len(self._waiting) == 1):
             exchange.keep_alive = False
             lines += b"connection: close\r\n"
+        self._unsent = 0
         self._transport.write(b"%b%b\r\n%b" % (_STATUS_LINE[status], lines, body))
 
     def _refuse(self, answer: Answer) -> None:
@@ -319,4 +387,17 @@ class ServerProtocol(asyncio.Protocol):
             b"content-length: %d\r\n\r\n" % len(answer.body)
         )
         self._transport.write(_STATUS_LINE[answer.status] + head + answer.body)
-        self._transport.close()
+        self._part()
+
+    def _part(self) -> None:
+        """Close. A client that may still be sending is listened to for a while: closing on it would make the kernel
+        send a reset, which can take the answer away before it is read."""
+        sending = self._parsed is not None or self._broken is not None or self._deaf or self._unread
+        self._deaf, self._unread, self._full = True, _NOTHING, False
+        self._waiting.clear()  # none of these is begun
+        if self._closing or not sending:
+            self._transport.close()
+            return
+        self._quiet_since = self._loop.time()
+        self._transport.write_eof()
+        self._go_on()

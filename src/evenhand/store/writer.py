@@ -35,6 +35,8 @@ SIBLINGS = 4
 """How many requests must have shared a commit for the next one to wait for as many."""
 LINGER_SECONDS = 0.005
 """How long it waits at most."""
+STRAY_SECONDS = 1.0
+"""How often an idle writer looks for work whose event loop ended before it could wake the writer."""
 log = logging.getLogger("evenhand.store")
 
 
@@ -126,14 +128,13 @@ class Writer:
     def _enqueue_async(self, job: Job) -> "asyncio.Future[Any]":
         loop = job.loop = asyncio.get_running_loop()
         future = job.future = loop.create_future()
-        self._enqueue(job)
         # The thread is woken once the loop has gone round: requests that came together share a commit.
-        if loop not in self._waking:
-            self._waking.add(loop)
+        if self._enqueue(job):
             loop.call_soon(self._wake_up, loop)
         return future
 
-    def _enqueue(self, job: Job) -> None:
+    def _enqueue(self, job: Job) -> bool:
+        """True when nobody has promised yet to wake the thread once the loop of this job has gone round."""
         with self._lock:
             if self._closing:
                 raise StoreUnavailable("the server is stopping")
@@ -141,6 +142,10 @@ class Writer:
                 self.refused_busy += 1
                 raise StoreBusy("too many writes are waiting")
             self._waiting.append(job)
+            if job.loop is None or job.loop in self._waking:
+                return False
+            self._waking.add(job.loop)
+            return True
 
     def _wake_up(self, loop: asyncio.AbstractEventLoop | None) -> None:
         with self._wake:
@@ -164,7 +169,9 @@ class Writer:
         while True:
             with self._wake:
                 while not (self._called and self._waiting) and not self._closing:
-                    self._wake.wait()
+                    if not self._wake.wait(STRAY_SECONDS) and self._waiting:
+                        self._waking = {loop for loop in self._waking if not loop.is_closed()}
+                        break
                 if not self._waiting:
                     return
                 count = min(len(self._waiting), self._group_limit)

@@ -184,6 +184,16 @@ def test_what_is_no_http_gets_the_envelope(service: ServiceUnderTest, garbage: b
     assert service.get("/healthz").status == 200
 
 
+@pytest.mark.parametrize("name", ["Host", "Authorization", "Content-Type"])
+def test_a_header_that_decides_is_given_once(service: ServiceUnderTest, name: str) -> None:
+    with wire(service) as connection:
+        connection.send(
+            get("/healthz", f"{name}: 127.0.0.1\r\n".encode()) + get("/healthz", b"X: 1\r\nX: 2\r\n")
+        )
+        assert connection.answer()[0] == 400
+        assert connection.answer()[0] == 200  # a refusal of the application closes nothing
+
+
 def test_garbage_after_a_request_leaves_its_answer_alone(service: ServiceUnderTest) -> None:
     with wire(service) as connection:
         connection.send(post(dataset("before garbage")) + b"\x00\x01garbage\r\n\r\n")

@@ -125,6 +125,8 @@ class Application:
             telemetry.refused_overload += 1
             raise Refusal("OVERLOADED", "Too many requests are under way; try again in a moment.")
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        if len(headers) != len(scope["headers"]):
+            _check_repeated(scope["headers"])
         host = headers.get(b"host", b"")
         if self._hosts is not None and host not in self._seen_hosts:
             _check_host(host, self._hosts)
@@ -218,6 +220,14 @@ def _allowed_hosts(config: ServerConfig) -> frozenset[bytes] | None:
     if config.allowed_hosts:
         return frozenset(name.lower().encode() for name in config.allowed_hosts)
     return frozenset(name.encode() for name in (*LOOPBACK, config.host)) if config.is_loopback else None
+
+
+def _check_repeated(headers: list[tuple[bytes, bytes]]) -> None:
+    """Of two hosts or two tokens, a proxy in between may have looked at the other one."""
+    names = [name for name, _ in headers]
+    for name in (b"host", b"authorization", b"content-type"):
+        if names.count(name) > 1:
+            raise Refusal("INVALID_REQUEST", f"The header '{name.decode()}' is given twice.")
 
 
 def _check_host(host: bytes, allowed: frozenset[bytes]) -> None:

@@ -249,6 +249,18 @@ def test_a_client_that_sends_no_more_gets_its_answers(running: Running, half: by
     assert answer.count(b"HTTP/1.1 200 OK") == half.count(b"HTTP/1.")
 
 
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_the_end_of_a_client_may_come_long_before_its_answer(loop: Loop) -> None:
+    with serving(loop) as running, running.open() as connection:
+        connection.sendall(get(b"/wait") + get(b"/b"))
+        connection.shutdown(socket.SHUT_WR)
+        wait_until(lambda: b"/wait" in running.echo.begun)
+        for _ in range(5):  # the server goes round meanwhile and sees the end
+            assert running.ask(LAST)
+        running.echo.go_on.set()
+        assert read_all(connection).count(b"HTTP/1.1 200 OK") == 2
+
+
 def test_a_client_that_ends_in_the_middle_gets_nothing(running: Running) -> None:
     for half in (b"GET / HT", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc", CHUNKED + b"5\r\nabc"):
         assert running.ask(half, half_close=True) == b""

@@ -142,4 +142,4 @@ def run(report: Report) -> None:
         ):
             single_scores(report, "PostgreSQL", ours, plain)
         with PostgresServer(durable=True) as postgres, postgres.database() as flat:
-            summaries(report, "PostgreSQL", flat, (1_000, 30_000))
+            summaries(report, "PostgreSQL", flat, large)

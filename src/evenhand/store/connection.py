@@ -19,7 +19,7 @@ Row = tuple[Any, ...]
 Kind = Literal["sqlite", "postgresql"]
 LIST = "IN [?]"
 _ONE_ROW = re.compile(r"VALUES \((\?(?:, ?\?)*)\)")
-LARGEST = 64
+LARGEST = 512
 """How many rows one statement inserts at most."""
 
 
@@ -33,7 +33,7 @@ def several_rows(sql: str, count: int) -> str | None:
 
 
 def in_blocks(sql: str, rows: Sequence[Sequence["Value"]]) -> Iterator[tuple[str, list["Value"]]]:
-    """Statements for all rows, in blocks of 64, 32, … 1: few calls, and few different statements to prepare."""
+    """Statements for all rows, in blocks of 512, 256, … 1: few calls, and few different statements to prepare."""
     start, size = 0, LARGEST
     while start < len(rows):
         while size > len(rows) - start:

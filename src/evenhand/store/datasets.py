@@ -14,6 +14,11 @@ from evenhand.store.projects import Scope, not_found
 
 _COLUMNS = "id, project_id, name, description, version, item_count, created_at, updated_at"
 _ITEM_COLUMNS = "id, dataset_id, input, expected_output, metadata, created_at"
+# Not `dataset_id = ?`: that lets PostgreSQL walk all items in the order of their ids and skip those of others.
+PAGE_OF_ITEMS = (
+    f"SELECT {_ITEM_COLUMNS} FROM dataset_items WHERE (dataset_id, id) > (?, ?) AND dataset_id <= ?"  # noqa: S608  constant columns
+    " ORDER BY dataset_id, id LIMIT ?"
+)
 _INSERT_ITEM = (
     "INSERT INTO dataset_items (id, dataset_id, version, input, expected_output, metadata, created_at)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -124,9 +129,10 @@ def list_items(
     """In the order they were added."""
     get_dataset(connection, dataset_id, scope=scope)
     rows = connection.all(
-        f"SELECT {_ITEM_COLUMNS} FROM dataset_items WHERE dataset_id = ? AND id > ? ORDER BY id LIMIT ?",  # noqa: S608  constant columns
+        PAGE_OF_ITEMS,
         dataset_id,
         after or "",
+        dataset_id,
         limit,
     )
     return [_item(row) for row in rows]

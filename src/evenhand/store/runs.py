@@ -18,6 +18,11 @@ from evenhand.store.targets import Target
 _INSERT = """INSERT INTO runs (id, project_id, experiment_id, dataset_item_id, repeat_number, output, trace_id,
     created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 _COLUMNS = "runs.id, runs.experiment_id, runs.dataset_item_id, runs.repeat_number, runs.output, runs.trace_id, runs.created_at"
+# Not `experiment_id = ?`: that lets PostgreSQL walk all runs in the order of their ids and skip those of others.
+PAGE_OF_RUNS = (
+    f"SELECT {_COLUMNS}, NULL FROM runs WHERE (experiment_id, id) > (?, ?) AND experiment_id <= ?"  # noqa: S608  constant columns
+    " ORDER BY experiment_id, id LIMIT ?"
+)
 # The newest score of a scorer stands for the run; an older one is out of date.
 _NEWEST = (
     "NOT EXISTS (SELECT 1 FROM scores newer WHERE newer.target_id = s.target_id AND newer.target_type = 'run'"
@@ -138,9 +143,10 @@ def list_runs(
     get_experiment(connection, experiment_id, scope=scope)
     if wanted.scorer_name is None:
         rows = connection.all(
-            f"SELECT {_COLUMNS}, NULL FROM runs WHERE experiment_id = ? AND id > ? ORDER BY id LIMIT ?",  # noqa: S608  constant columns
+            PAGE_OF_RUNS,
             experiment_id,
             after[0] if after else "",
+            experiment_id,
             limit,
         )
     else:

@@ -1,7 +1,7 @@
 """HTTP/1.1 for one connection, between uvicorn's server (sockets, signals, stopping) and the application.
 
-It does what uvicorn's own protocol does for an application that answers in one piece, at less than half the work per
-request (docs/decisions/0105-a-lean-http-protocol.md has the figures): no objects that nobody looks at, no timer for
+It does what uvicorn's own protocol does for an application that answers in one piece, at much less work per
+request (docs/decisions/0105-a-lean-http-protocol.md): no objects that nobody looks at, no timer for
 each request, one write for head and body. The parser is the same llhttp. Beyond that, a head must be complete within
 a time and a size, and what is no HTTP gets the error envelope.
 """

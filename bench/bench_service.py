@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.harness import Report
 from bench.http_load import LoadResult, http_request, load
-from bench.service_process import TOKEN, Server, bare, cpu_seconds, filled, serving
+from bench.service_process import TOKEN, Server, bare, cpu_seconds, filled, on_postgres, serving
 
 CLIENTS = 32
 SECONDS = 3.0
@@ -130,16 +130,5 @@ def run(report: Report) -> None:
         start_up(report, folder)
         single_scores(report, "SQLite", f"sqlite:///{folder / 'ours.db'}", str(folder / "bare.db"))
         summaries(report, "SQLite", f"sqlite:///{folder / 'flat.db'}", large)
-        from tests.postgres import PostgresServer, binaries  # the same server as the tests start
-
-        if binaries() is None:
-            report.add("PostgreSQL", "not installed here")
-            return
-        with (
-            PostgresServer(durable=True) as postgres,
-            postgres.database() as ours,
-            postgres.database() as plain,
-        ):
-            single_scores(report, "PostgreSQL", ours, plain)
-        with PostgresServer(durable=True) as postgres, postgres.database() as flat:
-            summaries(report, "PostgreSQL", flat, large)
+    on_postgres(report, lambda ours, plain: single_scores(report, "PostgreSQL", ours, plain))
+    on_postgres(report, lambda flat, _: summaries(report, "PostgreSQL", flat, large))

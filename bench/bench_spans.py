@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from bench.harness import Report
-from bench.service_process import Sent, bare, send_all, serving
+from bench.service_process import Sent, bare, on_postgres, send_all, serving
 
 CLIENTS = 4
 ROUNDS = 3
@@ -118,14 +118,4 @@ def run(report: Report) -> None:
     with tempfile.TemporaryDirectory(prefix="evenhand-bench-") as text:
         folder = Path(text)
         batches(report, "SQLite", f"sqlite:///{folder / 'ours.db'}", str(folder / "bare.db"))
-    from tests.postgres import PostgresServer, binaries  # the same server as the tests start
-
-    if binaries() is None:
-        report.add("PostgreSQL", "not installed here")
-        return
-    with (
-        PostgresServer(durable=True) as postgres,
-        postgres.database() as ours,
-        postgres.database() as plain,
-    ):
-        batches(report, "PostgreSQL", ours, plain)
+    on_postgres(report, lambda ours, plain: batches(report, "PostgreSQL", ours, plain))

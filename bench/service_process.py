@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from bench.harness import Report
 
 ROOT = Path(__file__).resolve().parent.parent
 TOKEN = "bench"
@@ -100,6 +102,17 @@ def serving(database: str) -> Iterator[Server]:
         yield server
     finally:
         server.stop()
+
+
+def on_postgres(report: Report, measure: Callable[[str, str], None]) -> None:
+    """Measure with two new databases of a PostgreSQL that waits for the disk, where there is one."""
+    from tests.postgres import PostgresServer, binaries  # the same server as the tests start
+
+    if binaries() is None:
+        report.add("PostgreSQL", "not installed here")
+        return
+    with PostgresServer(durable=True) as postgres, postgres.database() as one, postgres.database() as other:
+        measure(one, other)
 
 
 @contextmanager

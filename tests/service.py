@@ -5,7 +5,10 @@ Use the fixtures `service` (both databases) or `sqlite_service`. Every call goes
 
 import http.client
 import json
+import os
+import re
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,6 +89,26 @@ class ServiceUnderTest:
         reply = self.post("/v1/tokens", {"name": "test", "role": role, "project_id": project_id})
         assert reply.status == 201, reply
         return str(reply.body["token"])
+
+
+def page_block(page: str, language: str) -> str:
+    """The first block of a language in a page of the documentation."""
+    found = re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def run_examples(service: ServiceUnderTest, script: str) -> str:
+    """What a page's shell examples print."""
+    done = subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-c", script],
+        env={"PATH": os.environ["PATH"], "URL": service.url, "TOKEN": ADMIN},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def path_id(object_id: str) -> str:

@@ -1,41 +1,26 @@
 """The curl examples of docs/service.md, run as they stand."""
 
 import json
-import os
 import re
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.service import ADMIN, running_service
+from tests.service import page_block, run_examples, running_service
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "service.md"
-
-
-def block(language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
-    return found[1]
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 
 
 def test_the_curl_examples_print_what_the_page_says(tmp_path: Path) -> None:
     with running_service(f"sqlite:///{tmp_path / 'e.db'}") as service:
-        done = subprocess.run(
-            ["bash", "-eu", "-o", "pipefail", "-c", block("sh")],
-            env={"PATH": os.environ["PATH"], "URL": service.url, "TOKEN": ADMIN},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-    assert done.returncode == 0, done.stderr
-    printed, told = done.stdout.splitlines(), block("text").splitlines()
+        printed = run_examples(service, page_block(PAGE, "sh")).splitlines()
+    told = page_block(PAGE, "text").splitlines()
     assert [re.sub(r"(\.\d{10})\d+", r"\1", line) for line in printed] == [
         re.sub(r"(\.\d{10})\d+", r"\1", line) for line in told
     ]
 
 
-def test_the_first_page_shows_experiments_after_the_login_link(tmp_path: Path) -> None:
+def test_the_first_page_asks_for_the_login_link_and_a_wrong_code_opens_nothing(tmp_path: Path) -> None:
     with running_service(f"sqlite:///{tmp_path / 'e.db'}") as service:
         page = service.raw("GET", "/", token=None)
         assert page.status == 200

@@ -2,39 +2,25 @@
 
 import os
 import re
-import subprocess
 import textwrap
 from pathlib import Path
 
 import pytest
 from tests.real_parts import need
-from tests.service import ADMIN, running_service
+from tests.service import page_block, run_examples, running_service
 
 from evenhand.server.judge_models import JudgeModels
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
 
 
-def block(language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
 def test_the_curl_examples_print_what_the_page_says(tmp_path: Path) -> None:
     for tool in ("curl", "jq"):
         need(any((Path(folder) / tool).exists() for folder in os.environ["PATH"].split(":")), tool)
     with running_service(f"sqlite:///{tmp_path / 'e.db'}") as service:
-        done = subprocess.run(
-            ["bash", "-eu", "-o", "pipefail", "-c", block("sh")],
-            env={"PATH": os.environ["PATH"], "URL": service.url, "TOKEN": ADMIN},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-    assert done.returncode == 0, done.stderr
+        printed = run_examples(service, page_block(PAGE, "sh"))
     # jq prints 1.0 as it came, or as 1: that depends on its version
-    assert done.stdout.replace("1.0]", "1]").replace("1500.0", "1500") == block("text")
+    assert printed.replace("1.0]", "1]").replace("1500.0", "1500") == page_block(PAGE, "text")
 
 
 def test_the_configuration_on_the_page_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

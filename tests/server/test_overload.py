@@ -1,5 +1,6 @@
 """More than the server can take: refused before anything is accepted, said how long to wait, counted."""
 
+import json
 import re
 import socket
 import threading
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from google.rpc.status_pb2 import Status
 from tests.service import ADMIN, ServiceUnderTest, running_service
 from tests.service_harness import Client, Reply
 
@@ -70,13 +72,19 @@ def everything(one: socket.socket) -> bytes:
 def test_a_body_that_does_not_come_is_408_and_the_connection_is_closed(
     tmp_path: Path, path: str, kind: str
 ) -> None:
-    with limited(tmp_path, Limits(body_seconds=2.0)) as (service, client):
+    with limited(tmp_path, Limits(idle_seconds=2)) as (service, client):
         dataset, _ = client.dataset()
         with unfinished(service, path.format(dataset=dataset), kind) as one:
-            answer = everything(one)
-        assert answer.startswith(b"HTTP/1.1 408 "), answer
-        assert b"connection: close" in answer.lower()
+            head, _, body = everything(one).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408 "), head
+        assert head.lower().count(b"connection: close") == 1
+        if kind == "application/x-protobuf":
+            status = Status.FromString(body)
+            assert (status.code, status.message) == (4, "The body took too long to arrive.")
+        else:
+            assert json.loads(body)["error"]["code"] == "REQUEST_TIMEOUT"
         assert client.get("/v1/projects").status == 200
+        assert metric(client, "evenhand_requests_under_way") == 1
         assert metric(client, "evenhand_body_bytes") == 0
         assert 'status="408"' in client.get("/metrics").raw.decode()
 

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import pytest
 import uvicorn
 
-from evenhand.server.protocol import Exchange, ServerProtocol
+from evenhand.server.exchange import Exchange
+from evenhand.server.protocol import ServerProtocol
 
 Loop = Literal["asyncio", "uvloop"]
 LARGE = 8_000_000

@@ -18,7 +18,6 @@ from evenhand.server.bodies import (
     check_length,
     check_media_type,
     decode_body,
-    drain,
     limit_for,
     read_body,
 )
@@ -108,8 +107,6 @@ class Application:
                 answer = seen.route.refused(error, dict(scope["headers"]))
         finally:
             telemetry.under_way -= 1
-        if answer.status == 413:
-            await drain(receive)
         await _send(send, answer, head=scope["method"] == "HEAD")
         path = seen.route.path if seen.route is not None else "unknown"
         seconds = time.perf_counter() - started
@@ -135,8 +132,7 @@ class Application:
         match = self._find(scope["method"], raw_path, headers)
         route = seen.route = match.route
         seen.access = await self._authorise(route, headers, scope)
-        patient = self.service.patience.limited(receive)
-        call = Call(self.service, route, match.params, headers, seen.access, patient, raw_path)
+        call = Call(self.service, route, match.params, headers, seen.access, receive, raw_path)
         arguments: list[Any] = []
         if route.request is not None:
             arguments.append(await self._body(call, scope["query_string"]))
@@ -248,7 +244,7 @@ async def _send(send: Send, answer: Answer, *, head: bool) -> None:
     ]
     if answer.headers:
         headers += answer.headers
-    if answer.status in (408, 413):
+    if answer.status == 413:
         # What is left of the body is not worth reading.
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})

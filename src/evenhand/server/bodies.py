@@ -1,11 +1,7 @@
 """Reading bodies: never more than the limit in memory, packed or not, and strict JSON only."""
 
-import asyncio
-import time
-import types
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
 import msgspec
@@ -18,77 +14,11 @@ from evenhand.server.routes import Route
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 _PIECE = 256 * 1024
-DRAINED_BYTES = 64 * 1024 * 1024
-DRAINED_SECONDS = 5.0
 _NUL = b"\\u0000"
 
 
 class Disconnected(Exception):
     """The client went away before its body was complete."""
-
-
-class Patience:
-    """Ends waits for the next piece of a body that take too long. One look per second serves all requests: a timer
-    for each of them would cost more than reading most bodies does."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._since: dict[asyncio.Task[Any], float] = {}
-        self._late: set[asyncio.Task[Any]] = set()
-
-    def limited(self, receive: Receive) -> Receive:
-        """`receive` with `REQUEST_TIMEOUT` for a piece that does not come."""
-
-        def patient() -> Awaitable[Message]:
-            return self._watched(receive().__await__())
-
-        return patient
-
-    @types.coroutine
-    def _watched(self, waiting: Generator[Any, Any, Message]) -> Generator[Any, Any, Message]:
-        """Wait, watched from the moment when there is something to wait for: most bodies are there already."""
-        try:
-            wanted = waiting.send(None)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
-        task = asyncio.current_task()
-        assert task is not None
-        self._since[task] = time.monotonic()
-        try:
-            return (yield from _resumed(waiting, wanted))
-        except asyncio.CancelledError:
-            if task not in self._late:
-                raise
-            self._late.discard(task)
-            task.uncancel()
-            raise Refusal("REQUEST_TIMEOUT", "The body took too long to arrive.") from None
-        finally:
-            del self._since[task]
-
-    async def watch(self) -> None:
-        """Look once in a while, for ever."""
-        while True:
-            await asyncio.sleep(min(1.0, self._seconds / 2))
-            limit = time.monotonic() - self._seconds
-            for task, since in list(self._since.items()):
-                if since < limit and task not in self._late:
-                    self._late.add(task)
-                    task.cancel()
-
-
-def _resumed(waiting: Generator[Any, Any, Message], wanted: Any) -> Generator[Any, Any, Message]:
-    """Go on with a generator that has already said what it waits for."""
-    while True:
-        try:
-            answer = yield wanted
-        except BaseException as error:
-            step = partial(waiting.throw, error)
-        else:
-            step = partial(waiting.send, answer)
-        try:
-            wanted = step()
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
 
 
 class Budget:
@@ -214,20 +144,6 @@ def _with_first(first: Message, receive: Receive) -> Receive:
         return waiting.pop() if waiting else await receive()
 
     return again
-
-
-async def drain(receive: Receive) -> None:
-    """Read a little more of a body that was refused: many clients listen only after they have sent it all."""
-    left = DRAINED_BYTES
-    try:
-        async with asyncio.timeout(DRAINED_SECONDS):
-            while left > 0:
-                message = await receive()
-                left -= len(message.get("body", b""))
-                if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                    return
-    except TimeoutError:
-        return
 
 
 def check_media_type(route: Route, headers: dict[bytes, bytes]) -> str:

@@ -27,10 +27,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Requests under way at once."""
     waiting_writes: int = 10_000
     """Writes that wait for the writer."""
-    body_seconds: float = 30.0
-    """How long the next piece of a body may take."""
     idle_seconds: int = 30
-    """How long a connection may be open without a request, and the head of a request may take."""
+    """How long a client may keep the server waiting: for a request, for the whole head of one, for the next piece of a
+    body, and for reading something of an answer."""
     query_seconds: float = 5.0
     """How long a query may take."""
     wrong_tokens_per_minute: int = 60

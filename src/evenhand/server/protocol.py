@@ -3,13 +3,13 @@
 It does what uvicorn's own protocol does for an application that answers in one piece, at much less work per
 request (docs/decisions/0105-a-lean-http-protocol.md): no objects that nobody looks at, no timer for
 each request, one write for head and body. The parser is the same llhttp. Beyond that, a head must be complete within
-a time and a size, and what is no HTTP gets the error envelope.
+a time and a size, a body must go on coming, and what is no HTTP gets the error envelope.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -18,8 +18,8 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from evenhand.server.answers import Answer, error_answer
+from evenhand.server.exchange import Exchange, Message
 
-Message = MutableMapping[str, Any]
 AsgiApplication = Callable[[Message, Callable[..., Awaitable[Message]], Callable[..., Awaitable[None]]], Any]
 
 MAX_HEAD = 64 * 1024
@@ -31,66 +31,8 @@ MAX_BUFFERED = 256 * 1024
 _STATUS_LINE = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
-_DISCONNECT: Message = {"type": "http.disconnect"}
 _NOTHING = memoryview(b"")
 log = logging.getLogger("evenhand.server")
-
-
-class Exchange:
-    """One request and its answer."""
-
-    __slots__ = (
-        "_connection",
-        "_start",
-        "answered",
-        "arrived",
-        "buffered",
-        "complete",
-        "keep_alive",
-        "lost",
-        "parts",
-        "scope",
-        "task",
-        "waited",
-    )
-
-    def __init__(self, connection: "ServerProtocol", scope: Message, *, keep_alive: bool) -> None:
-        self._connection = connection
-        self._start: Message = {}
-        self.scope = scope
-        self.keep_alive = keep_alive
-        self.waited = False
-        self.task: asyncio.Task[None] | None = None
-        self.parts: list[bytes] = []
-        self.buffered = 0
-        self.complete = False
-        self.lost = False
-        self.answered = False
-        self.arrived: asyncio.Future[None] | None = None
-
-    def tell(self) -> None:
-        """Something of the body came, or nothing more will."""
-        if self.arrived is not None and not self.arrived.done():
-            self.arrived.set_result(None)
-
-    async def receive(self) -> Message:
-        """The next piece of the body."""
-        while not (self.parts or self.complete or self.lost):
-            self.arrived = self._connection.wait_for_body(self)
-            await self.arrived
-        if self.lost and not self.complete:
-            return _DISCONNECT
-        body = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
-        self.parts, self.buffered = [], 0
-        return {"type": "http.request", "body": body, "more_body": not self.complete}
-
-    async def send(self, message: Message) -> None:
-        """The head is kept until the body comes: they leave together."""
-        if message["type"] == "http.response.start":
-            self._start = message
-        elif not self.answered:
-            self._connection.answer(self, self._start["status"], self._start["headers"], message["body"])
-            self.answered = True
 
 
 class ServerProtocol(asyncio.Protocol):
@@ -177,7 +119,7 @@ class ServerProtocol(asyncio.Protocol):
             self._begin(self._waiting[0])
 
     def _look(self) -> None:
-        """Close a connection on which nothing was asked, read or ended for too long."""
+        """End what the client has kept waiting for too long: a request, the rest of one, or an answer to be read."""
         now, wait = self._loop.time(), self._patience
         left = self._quiet_since + wait - now
         unsent = self._transport.get_write_buffer_size()
@@ -195,6 +137,8 @@ class ServerProtocol(asyncio.Protocol):
                 )
             else:
                 self._transport.close()
+        else:
+            self._waiting[0].end_wait()
         self._timer = self._loop.call_later(wait, self._look)
 
     # What the client sends.
@@ -276,12 +220,12 @@ class ServerProtocol(asyncio.Protocol):
 
     def wait_for_body(self, exchange: Exchange) -> "asyncio.Future[None]":
         """A future that is done when there is more of the body, or will be none."""
-        if not exchange.waited:
-            exchange.waited = True
+        if exchange.arrived is None:  # it is the first time
             headers = exchange.scope["headers"]
             expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
             if expects and self._parser.get_http_version() == "1.1":
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._quiet_since = self._loop.time()
         self._let_come()
         return self._loop.create_future()
 

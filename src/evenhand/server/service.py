@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from evenhand.server.auth import Gate
-from evenhand.server.bodies import Budget, Patience
+from evenhand.server.bodies import Budget
 from evenhand.server.config import ServerConfig
 from evenhand.server.judge_models import JudgeModels
 from evenhand.server.scoring_jobs import JobRunner
@@ -30,14 +30,13 @@ class Service:
         self.database = database
         self.gate = Gate(database, config.admin_token, config.limits.wrong_tokens_per_minute)
         self.budget = Budget(config.limits.buffered_bytes)
-        self.patience = Patience(config.limits.body_seconds)
         self.sessions = Sessions()
         self.telemetry = Telemetry()
         self.jobs = JobRunner(database, JudgeModels.from_file(config.models_file))
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.started = time.monotonic()
         self.stopping = False
-        self._background: tuple[BackgroundTask, ...] = (housekeeping, watch_bodies, run_jobs)
+        self._background: tuple[BackgroundTask, ...] = (housekeeping, run_jobs)
         self._tasks: list[asyncio.Task[None]] = []
 
     def add_background(self, task: BackgroundTask) -> None:
@@ -58,11 +57,6 @@ class Service:
 async def run_jobs(service: Service) -> None:
     """Work out the scores that the service was asked for."""
     await service.jobs.run()
-
-
-async def watch_bodies(service: Service) -> None:
-    """End bodies that do not come."""
-    await service.patience.watch()
 
 
 async def housekeeping(service: Service) -> None:

@@ -12,6 +12,8 @@ from evenhand.core.secret import Secret
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 SANDBOXES = ("auto", "docker", "bubblewrap")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+_ON, _OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -43,6 +45,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`EVENHAND_DEMO`: fill the server with demonstration data."""
     models_file: Path | None = None
     """`EVENHAND_CONFIG`: a TOML file with the judge models of the server."""
+    models: str = ""
+    """`EVENHAND_MODELS`: the judge models of the server, as TOML, where there is no file for them."""
+    log_level: str = "info"
+    """`EVENHAND_LOG_LEVEL`: how much the server logs."""
     data_folder: Path
     """`EVENHAND_DATA`, else the user's data folder: databases."""
     cache_folder: Path
@@ -66,8 +72,10 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         database=env.get("EVENHAND_DATABASE") or f"sqlite:///{data_folder / 'evenhand.db'}",
         admin_token=_secret(env, "EVENHAND_ADMIN_TOKEN"),
         allowed_hosts=tuple(n.strip() for n in env.get("EVENHAND_ALLOWED_HOSTS", "").split(",") if n.strip()),
-        demo=env.get("EVENHAND_DEMO", "").strip().lower() in ("1", "true", "yes"),
+        demo=_switch(env, "EVENHAND_DEMO"),
         models_file=Path(env["EVENHAND_CONFIG"]) if env.get("EVENHAND_CONFIG") else None,
+        models=env.get("EVENHAND_MODELS", "").strip(),
+        log_level=_log_level(env),
         sandbox=sandbox,
         sandbox_image=env.get("EVENHAND_SANDBOX_IMAGE") or "python:3.12-slim",
         docker_socket=_docker_socket(env),
@@ -101,6 +109,20 @@ def _port(env: Mapping[str, str]) -> int:
     if not text.isdigit() or int(text) > 65535:
         raise OptionError(f"EVENHAND_PORT is '{text}'; it must be a number from 0 to 65535")
     return int(text)
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name, "").strip().lower()
+    if text not in (*_ON, *_OFF):
+        raise OptionError(f"{name} is '{text}'; it can be {', '.join((*_ON, *filter(None, _OFF)))}")
+    return text in _ON
+
+
+def _log_level(env: Mapping[str, str]) -> str:
+    level = env.get("EVENHAND_LOG_LEVEL", "").strip().lower() or "info"
+    if level not in LOG_LEVELS:
+        raise OptionError(f"EVENHAND_LOG_LEVEL is '{level}'; it can be {', '.join(LOG_LEVELS)}")
+    return level
 
 
 def _folder(env: Mapping[str, str], ours: str, theirs: str, fallback: Path) -> Path:

@@ -381,10 +381,10 @@ def test_the_model_file_is_checked(tmp_path: Path) -> None:
     ):
         path.write_text(text)
         with pytest.raises(EvenhandError, match=r"models\.toml"):
-            JudgeModels.from_file(path)
+            JudgeModels.configured(path)
     path.write_text("[models.a]\nbase_url='http://h/v1'\nmodel='x'\nkey_variable='EVENHAND_NO_SUCH_KEY'")
     with pytest.raises(EvenhandError, match="EVENHAND_NO_SUCH_KEY"):
-        JudgeModels.from_file(path)
+        JudgeModels.configured(path)
     with pytest.raises(EvenhandError, match="cannot be read"):
-        JudgeModels.from_file(tmp_path / "missing.toml")
-    assert JudgeModels.from_file(None).names == []
+        JudgeModels.configured(tmp_path / "missing.toml")
+    assert JudgeModels.configured(None).names == []

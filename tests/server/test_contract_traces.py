@@ -382,3 +382,14 @@ def test_ingest_is_idempotent_with_a_key(client: Client) -> None:
     assert (first.status, again.status) == (201, 201)
     assert first.raw == again.raw
     assert again.headers["idempotent-replayed"] == "true"
+
+
+@pytest.mark.parametrize("name", ["x" * 251, "\U0001f600" * 251])
+def test_the_projects_header_has_the_limit_of_every_id(client: Client, name: str) -> None:
+    sent = {"X-Project-Id": name.encode().decode("latin-1"), "Content-Type": "application/json"}
+    long_ids = span(trace_id="\U0001f600" * 250, id="\U0001f600" * 250)
+    body = json.dumps({"spans": [long_ids]}).encode()
+    reply = client.request("POST", "/v1/traces/ingest", body, sent)
+    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+    sent["X-Project-Id"] = name[:250].encode().decode("latin-1")
+    assert client.request("POST", "/v1/traces/ingest", body, sent).status == 201

@@ -29,5 +29,5 @@ def test_the_configuration_on_the_page_is_one(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "models.toml"
     path.write_text(textwrap.dedent(found[1]))
     monkeypatch.setenv("SMALL_KEY", "k")
-    models = JudgeModels.from_file(path)
+    models = JudgeModels.configured(path)
     assert (models.names, models.limits.concurrency) == (["small"], 16)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from evenhand.core.errors import MissingExtra
-from evenhand.settings import load
+from evenhand.settings import LOG_LEVELS, load
 
 
 @click.command()
@@ -15,7 +15,7 @@ from evenhand.settings import load
 @click.option("--config", "models_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with the judge models.")  # fmt: skip
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="A name that the Host header may carry.")
 @click.option("--demo", is_flag=True, help="Fill the server with demonstration data.")
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="How much to log.")  # fmt: skip
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), help="How much to log (info).")  # fmt: skip
 def command(
     host: str | None,
     port: int | None,
@@ -23,7 +23,7 @@ def command(
     models_file: Path | None,
     allowed_hosts: tuple[str, ...],
     demo: bool,
-    log_level: str,
+    log_level: str | None,
 ) -> None:
     """Serve the scoring API.
 
@@ -48,6 +48,7 @@ def command(
         allowed_hosts=allowed_hosts or settings.allowed_hosts,
         demo=demo or settings.demo,
         models_file=models_file or settings.models_file,
+        models=settings.models,
     )
-    set_up_logging(log_level)
+    set_up_logging(log_level or settings.log_level)
     serve(config, click.echo)

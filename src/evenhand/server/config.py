@@ -53,6 +53,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """Fill an empty server with demonstration data."""
     models_file: Path | None = None
     """A TOML file with the judge models."""
+    models: str = ""
+    """The judge models as TOML, where there is no file."""
     limits: Limits = Limits()
     """Bounds on what requests may use."""
 

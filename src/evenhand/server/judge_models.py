@@ -11,6 +11,8 @@ A TOML file (`evenhand serve --config FILE`) names them:
     lease_seconds = 60
     concurrency = 16
 
+or, where there is no file, the environment variable EVENHAND_MODELS holds the same text.
+
 Addresses in private networks are refused unless the model says `allow_private = true`.
 """
 
@@ -32,6 +34,10 @@ from evenhand.settings import key_named
 LOCAL_NAMES = ("localhost", "localhost.localdomain")
 
 
+_Positive = Annotated[float, Meta(gt=0, le=1e12)]
+_Dollars = Annotated[float, Meta(ge=0, le=1e12)]
+
+
 class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model of the configuration."""
 
@@ -43,35 +49,43 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The environment variable that holds the key."""
     dialect: Literal["openai", "anthropic"] = "openai"
     """Which protocol the endpoint speaks."""
-    timeout: float = 120.0
+    timeout: Annotated[float, Meta(gt=0, le=3600)] = 120.0
     """Seconds for one request."""
-    tries: int = 6
+    tries: Annotated[int, Meta(ge=1, le=100)] = 6
     """Requests in all, the first included."""
-    concurrency: int = 8
+    concurrency: Annotated[int, Meta(ge=1, le=1000)] = 8
     """Most requests in flight."""
-    requests_per_minute: float | None = None
+    requests_per_minute: _Positive | None = None
     """Most requests started in a minute."""
-    tokens_per_minute: float | None = None
+    tokens_per_minute: _Positive | None = None
     """Most tokens started in a minute."""
-    spend_cap_usd: float | None = None
+    spend_cap_usd: _Dollars | None = None
     """No call is started that could take the sum past this."""
-    input_usd: float | None = None
+    input_usd: _Dollars | None = None
     """US dollars for a million tokens of questions."""
-    output_usd: float | None = None
+    output_usd: _Dollars | None = None
     """US dollars for a million tokens of replies."""
     allow_private: bool = False
     """Whether the address may be in a private network, on loopback or link-local."""
 
     def endpoint(self, name: str) -> EndpointConfig:
-        """The configuration of the endpoint; `OptionError` when the key is missing."""
+        """The configuration of the endpoint; `OptionError`, naming the model, when something does not fit."""
+        try:
+            return self._endpoint()
+        except OptionError as error:
+            raise OptionError(f"model '{name}': {error}") from None
+
+    def _endpoint(self) -> EndpointConfig:
         key: Secret | None = None
         if self.key_variable is not None:
             key = key_named(self.key_variable)
             if key is None:
-                raise OptionError(f"model '{name}': the environment variable {self.key_variable} is not set")
+                raise OptionError(f"the environment variable {self.key_variable} is not set")
         price = None
         if self.input_usd is not None and self.output_usd is not None:
             price = Price(input_usd=self.input_usd, output_usd=self.output_usd)
+        elif self.input_usd is not None or self.output_usd is not None:
+            raise OptionError("a price needs both input_usd and output_usd")
         return EndpointConfig(
             base_url=self.base_url,
             model=self.model,
@@ -111,17 +125,18 @@ class JudgeModels:
         self._connected: dict[str, ChatModel] = {}
 
     @classmethod
-    def from_file(cls, path: Path | None) -> "JudgeModels":
-        """What the TOML file names; none without a file. `InputError` or `OptionError` for a bad one."""
-        if path is None:
-            return cls({})
+    def configured(cls, path: Path | None, text: str = "") -> "JudgeModels":
+        """What the TOML file names, or without one the text; `InputError` or `OptionError` for bad ones."""
+        place = path or Path("EVENHAND_MODELS")
         try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            content = tomllib.loads(text if path is None else path.read_text(encoding="utf-8"))
             found = msgspec.convert(content, _File)
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot be read: {error}", path=path) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=place) from None
+        except UnicodeDecodeError as error:
+            raise InputError(f"is not UTF-8: {error.reason}", path=place) from None
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-            raise InputError(str(error), path=path) from None
+            raise InputError(str(error), path=place) from None
         return cls({name: entry.endpoint(name) for name, entry in found.models.items()}, found.jobs)
 
     @property

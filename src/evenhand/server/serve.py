@@ -21,7 +21,7 @@ from evenhand.server.protocol import ServerProtocol
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database, open_database
 from evenhand.store.projects import DEFAULT, require_project
-from evenhand.store.tokens import any_token, create_token
+from evenhand.store.tokens import any_administrator, any_token, create_token
 
 STOP_SECONDS = 10
 
@@ -56,7 +56,7 @@ def first_token(database: Database) -> str | None:
 
     def work(connection: Connection) -> str | None:
         require_project(connection, DEFAULT, scope=None, may_create=True)
-        if any_token(connection):
+        if any_administrator(connection):
             return None
         return create_token(connection, name="first start", project_id=None, role="admin").token
 
@@ -124,6 +124,8 @@ def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
     )
     try:
         refuse_open_bind(config, database)
+        # Before the token is made: one that a bad configuration kept from being shown could never be shown again.
+        application = make_application(config, database)
         listener = listen(config)
         with listener:
             port = listener.getsockname()[1]
@@ -132,7 +134,6 @@ def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
             token = None if config.admin_token is not None else first_token(database)
             if config.demo and database.write_now(fill):
                 announce("Demonstration data: project 'demo'")
-            application = make_application(config, database)
             everything = Access(token_id="login link", role="admin", scope=None)  # noqa: S106  names no secret
             code = application.service.sessions.new_code(everything)
             announce(f"Evenhand listens on {address} (database: {database.dialect.place})")

@@ -32,7 +32,7 @@ class Service:
         self.budget = Budget(config.limits.buffered_bytes)
         self.sessions = Sessions()
         self.telemetry = Telemetry()
-        self.jobs = JobRunner(database, JudgeModels.from_file(config.models_file))
+        self.jobs = JobRunner(database, JudgeModels.configured(config.models_file, config.models))
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.started = time.monotonic()
         self.stopping = False

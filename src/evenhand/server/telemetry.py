@@ -32,7 +32,7 @@ def render(telemetry: Telemetry, writer: Writer, body_bytes: int) -> bytes:
     lines: list[str] = []
 
     def simple(name: str, kind: str, text: str, value: float) -> None:
-        lines.extend((f"# HELP {name} {text}", f"# TYPE {name} {kind}", f"{name} {value:g}"))
+        lines.extend((f"# HELP {name} {text}", f"# TYPE {name} {kind}", f"{name} {value!r}"))
 
     simple("evenhand_requests_under_way", "gauge", "Requests being answered.", telemetry.under_way)
     simple("evenhand_body_bytes", "gauge", "Bytes of bodies in memory.", body_bytes)
@@ -69,7 +69,7 @@ def render(telemetry: Telemetry, writer: Writer, body_bytes: int) -> bytes:
         labels = f'method="{method}",path="{path}"'
         for bound, in_bucket in zip((*map(str, BUCKETS), "+Inf"), slots, strict=False):
             total += in_bucket
-            lines.append(f'evenhand_request_seconds_bucket{{{labels},le="{bound}"}} {total:g}')
-        lines.append(f"evenhand_request_seconds_sum{{{labels}}} {slots[-1]:g}")
-        lines.append(f"evenhand_request_seconds_count{{{labels}}} {total:g}")
+            lines.append(f'evenhand_request_seconds_bucket{{{labels},le="{bound}"}} {total!r}')
+        lines.append(f"evenhand_request_seconds_sum{{{labels}}} {slots[-1]!r}")
+        lines.append(f"evenhand_request_seconds_count{{{labels}}} {total!r}")
     return ("\n".join(lines) + "\n").encode()

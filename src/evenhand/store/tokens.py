@@ -61,6 +61,12 @@ def any_token(connection: Connection) -> bool:
     return connection.one("SELECT 1 FROM tokens WHERE revoked_at IS NULL LIMIT 1") is not None
 
 
+def any_administrator(connection: Connection) -> bool:
+    """True once a token that still opens all projects was made."""
+    row = connection.one("SELECT 1 FROM tokens WHERE revoked_at IS NULL AND project_id IS NULL LIMIT 1")
+    return row is not None
+
+
 def list_tokens(connection: Connection, *, scope: Scope, after: str | None, limit: int) -> list[Token]:
     """By id; what is revoked stays listed."""
     rows = connection.all(

@@ -30,10 +30,10 @@ class RuleCreate(Struct, frozen=True, kw_only=True):
     """Unique in its project."""
     scorer_name: Name
     """A scorer that the service can run."""
-    filter: RuleFilter = EVERY
+    filter: RuleFilter | None = None
     """Which spans; absent for all."""
-    sample_rate: Annotated[float, Meta(ge=0, le=1)] = 1.0
-    """The share of traces, from 0 to 1; a trace is in or out by its id alone."""
+    sample_rate: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """The share of traces, from 0 to 1 (all, when absent); a trace is in or out by its id alone."""
     config: Raw = field(default_factory=Raw)
     """The scorer's parameters; `expected_output` among them where it needs one."""
 
@@ -52,8 +52,8 @@ async def create(call: Call, body: RuleCreate) -> Answer:
             connection,
             project_id=body.project_id,
             name=name,
-            narrow=body.filter,
-            sample_rate=body.sample_rate,
+            narrow=body.filter or EVERY,
+            sample_rate=1.0 if body.sample_rate is None else body.sample_rate,
             scorer_name=body.scorer_name,
             config=config,
         )

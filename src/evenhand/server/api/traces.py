@@ -15,7 +15,7 @@ from evenhand.core.timestamps import parse_instant
 from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.auth import Access
 from evenhand.server.call import Call
-from evenhand.server.fields import Name
+from evenhand.server.fields import MAX_NAME, Name
 from evenhand.server.measuring import JUDGE, InlineScore, Wanted, measure, read_score
 from evenhand.server.paging import Paging, make_cursor
 from evenhand.server.routes import Route
@@ -95,8 +95,8 @@ def _header_project(call: Call) -> str | None:
         name = header.decode("utf-8")
     except UnicodeDecodeError:
         raise Refusal("INVALID_REQUEST", "The header X-Project-Id is not valid UTF-8.") from None
-    if not 1 <= len(name) <= 500:
-        raise Refusal("INVALID_REQUEST", "The header X-Project-Id has 1 to 500 characters.")
+    if not 1 <= len(name) <= MAX_NAME:
+        raise Refusal("INVALID_REQUEST", f"The header X-Project-Id has 1 to {MAX_NAME} characters.")
     return name
 
 

@@ -50,7 +50,9 @@ def test_metrics_are_prometheus_text_and_count_the_requests(client: Client) -> N
     assert found["evenhand_writes_total"]["evenhand_writes_total{}"] >= 3
     times = found["evenhand_request_seconds"]
     labels = 'method="POST",path="/v1/datasets"'
-    buckets = [value for key, value in times.items() if key.startswith(f"evenhand_request_seconds_bucket{{{labels}")]
+    buckets = [
+        value for key, value in times.items() if key.startswith(f"evenhand_request_seconds_bucket{{{labels}")
+    ]
     assert len(buckets) > 5
     assert buckets == sorted(buckets)
     assert buckets[-1] == times[f"evenhand_request_seconds_count{{{labels}}}"] >= 3

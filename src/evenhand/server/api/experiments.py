@@ -128,7 +128,7 @@ async def threshold(call: Call, body: ThresholdAsk) -> Answer:
     totals = await call.read(
         lambda connection: read_scorer(connection, experiment_id, body.scorer_name, scope=call.scope)
     )
-    return json_answer(
+    return await call.told(
         evaluate_threshold(
             totals,
             scorer_name=body.scorer_name,

@@ -75,7 +75,11 @@ async def submit_judge(
 
     answer = await call.write(work, 202)
     call.service.jobs.wake()
-    return await _waited(call, answer, wait) if wait else answer
+    if not wait:
+        return answer
+    waited = await _waited(call, answer, wait)
+    waited.headers += answer.headers
+    return waited
 
 
 async def _waited(call: Call, answer: Answer, wait: float) -> Answer:

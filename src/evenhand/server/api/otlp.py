@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from evenhand.core.errors import InputError, Refusal, StoreFull
 from evenhand.core.spans import SpanRecord
 from evenhand.server.answers import RETRY_AFTER, Answer, answer_for
@@ -45,6 +47,7 @@ async def export(call: Call) -> Answer:
     """Store what can be stored, and say how many spans could not."""
     limits = call.service.config.limits
     body = await read_body(call.receive, call.headers, limit_for(call.route, limits), call.service.budget)
+    call.take_fingerprint(body)
     received_us = time.time_ns() // 1000
     if len(body) > LARGE:
         records, reasons = await asyncio.to_thread(_records, call.media_type, body, received_us)
@@ -83,9 +86,17 @@ class _Batch(NamedTuple):
 
 async def _store(call: Call, records: list[SpanRecord]) -> list[str]:
     batch = _Batch(span_project(call, None), call.access, records)
+    if call.idempotency_key is not None:
+        answer = await call.write(lambda connection: _told(store_spans(connection, *batch, resend=True)))
+        call.service.jobs.wake()
+        return msgspec.json.decode(answer.body, type=list[str])
     result = await call.service.database.write_item(_stored, batch)
     if result.job_count:
         call.service.jobs.wake()
+    return _told(result)
+
+
+def _told(result: Ingested) -> list[str]:
     return [f"span '{fault.span.id}': {fault.code}: {fault.reason}" for fault in result.faults]
 
 

@@ -66,7 +66,7 @@ async def create(call: Call, body: ScoreCreate, query: WaitQuery) -> Answer:
             )
         (found,) = await work_out(call, [(body, read)])
         if isinstance(found, Unmeasured):
-            return json_answer(NotScored(score=None, reason=found.reason))
+            return await call.told(NotScored(score=None, reason=found.reason))
         read = found
     return await call.write_item(store.store_requests, _request(call, body, read))
 

@@ -1,0 +1,225 @@
+"""What section 1 of the contract says of every POST, for every POST there is, on both databases."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.postgres import PostgresServer
+from tests.service import ADMIN, ServiceUnderTest, running_service
+from tests.service_harness import Client, Reply, span
+
+from evenhand.core.ids import new_id
+from evenhand.server.table import all_routes
+
+JSON = "application/json"
+LINES = "application/x-ndjson"
+JUDGE = {"model": "small", "prompt_template": "{{input}} {{output}}"}
+
+
+class Asked(NamedTuple):
+    """A good request."""
+
+    path: str
+    body: Any
+    """JSON; text for anything else; None for no body."""
+    nulls: tuple[str, ...] = ()
+    """The optional fields of the body."""
+    content_type: str = JSON
+
+
+def score(client: Client) -> Asked:
+    body = {"target_id": client.run("x"), "target_type": "run", "scorer_name": "s", "value": 1}
+    return Asked("/v1/scores", body, ("rationale", "config", "metadata", "source"))
+
+
+def unscored(client: Client) -> Asked:
+    body = {"target_id": client.run("x"), "target_type": "run", "scorer_name": "exact_match"}
+    return Asked("/v1/scores", body, ("value", "rationale", "config", "metadata", "source"))
+
+
+def judged(client: Client) -> Asked:
+    body = {"target_id": client.run("x"), "target_type": "run", "scorer_name": "llm_judge", "config": JUDGE}
+    return Asked("/v1/scores", body, ("value", "rationale", "metadata", "source"))
+
+
+def batch(client: Client) -> Asked:
+    return Asked("/v1/scores/batch", {"scores": [score(client).body]})
+
+
+def run(client: Client) -> Asked:
+    dataset, [item, _] = client.dataset(["a", "b"])
+    one = {"dataset_item_id": item, "output": 1, "trace_id": None, "repeat": None, "scores": None}
+    return Asked(f"/v1/experiments/{client.experiment(dataset)}/runs", {"runs": [one]})
+
+
+def experiment(client: Client) -> Asked:
+    body = {"project_id": client.project, "name": new_id(), "dataset_id": client.dataset()[0]}
+    return Asked("/v1/experiments", body, ("metadata", "auto_complete"))
+
+
+def threshold(client: Client) -> Asked:
+    body = {"scorer_name": "s", "metric": "mean", "threshold": 0.5, "comparison": "gte"}
+    return Asked(f"/v1/experiments/{client.experiment(client.dataset()[0])}/threshold", body)
+
+
+def ingest(client: Client) -> Asked:
+    empty = dict.fromkeys(
+        ("parent_span_id", "input", "output", "end_time", "duration_ms", "tokens_input", "tokens_output",
+         "model", "metadata", "error", "scores")
+    )  # fmt: skip
+    return Asked("/v1/traces/ingest", {"spans": [span(**empty)]}, ("project_id",))
+
+
+def otlp(client: Client) -> Asked:
+    one = {
+        "traceId": new_id().replace("-", ""),
+        "spanId": "00f067aa0ba902b7",
+        "name": "n",
+        "startTimeUnixNano": "1",
+    }
+    return Asked("/v1/traces", {"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]})
+
+
+def annotation(client: Client) -> Asked:
+    trace_id, _ = client.trace(input="q")
+    body = {"trace_id": trace_id, "annotator": "ada", "notes": "n"}
+    return Asked("/v1/annotations", body, ("span_id", "label", "correction", "project_id"))
+
+
+def to_item(client: Client) -> Asked:
+    made = client.made("/v1/annotations", annotation(client).body)["id"]
+    return Asked(f"/v1/annotations/{made}/to-dataset-item", {"dataset_id": client.dataset()[0]})
+
+
+def rule(client: Client) -> Asked:
+    body = {
+        "project_id": client.project,
+        "name": new_id(),
+        "scorer_name": "regex",
+        "config": {"pattern": "x"},
+    }
+    return Asked("/v1/rules", body, ("filter", "sample_rate"))
+
+
+def dataset(client: Client) -> Asked:
+    return Asked("/v1/datasets", {"project_id": client.project, "name": new_id()}, ("description",))
+
+
+POSTS: dict[str, list[Callable[[Client], Asked]]] = {
+    "/v1/projects": [lambda _: Asked("/v1/projects", {"name": "p"}, ("id",))],
+    "/v1/tokens": [lambda _: Asked("/v1/tokens", {"name": "t", "role": "admin"}, ("project_id",))],
+    "/v1/datasets": [dataset],
+    "/v1/datasets/{dataset_id}/items": [
+        lambda client: Asked(
+            f"/v1/datasets/{client.dataset()[0]}/items", {"input": ""}, ("expected_output", "metadata")
+        )
+    ],
+    "/v1/datasets/{dataset_id}/items/import": [
+        lambda client: Asked(
+            f"/v1/datasets/{client.dataset()[0]}/items/import",
+            '{"input": 1, "expected_output": null, "metadata": null, "unknown": 1}\n',
+            content_type=LINES,
+        )
+    ],
+    "/v1/experiments": [experiment],
+    "/v1/experiments/{experiment_id}/runs": [run],
+    "/v1/experiments/{experiment_id}/complete": [
+        lambda client: Asked(f"/v1/experiments/{client.experiment(client.dataset()[0])}/complete", None)
+    ],
+    "/v1/experiments/{experiment_id}/threshold": [threshold],
+    "/v1/scores": [score, unscored, judged],
+    "/v1/scores/batch": [batch],
+    "/v1/rules": [rule],
+    "/v1/traces/ingest": [ingest],
+    "/v1/traces": [otlp],
+    "/v1/traces/{trace_id}/queue": [lambda client: Asked(f"/v1/traces/{client.trace()[0]}/queue", None)],
+    "/v1/annotations": [annotation],
+    "/v1/annotations/{annotation_id}/to-dataset-item": [to_item],
+}
+EACH = [
+    pytest.param(make, id=f"{path} {n}") for path, makers in POSTS.items() for n, make in enumerate(makers)
+]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("sqlite", marks=pytest.mark.xdist_group("sqlite")),
+        pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql")),
+    ],
+)
+def judging_service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServiceUnderTest]:
+    """A server that knows a judge model; nobody answers at its address."""
+    folder: Path = tmp_path_factory.mktemp("posts")
+    models = '[models.small]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "x"\nallow_private = true\n'
+    with ExitStack() as stack:
+        url = f"sqlite:///{folder / 'e.db'}"
+        if request.param == "postgresql":
+            server: PostgresServer = request.getfixturevalue("postgres_server")
+            url = stack.enter_context(server.database())
+        yield stack.enter_context(running_service(url, models=models))
+
+
+@pytest.fixture
+def client(judging_service: ServiceUnderTest) -> Iterator[Client]:
+    one = Client(judging_service.url, ADMIN, f"project-{new_id()}")
+    one.made("/v1/projects", {"id": one.project, "name": "test"})
+    yield one
+    one.close()
+
+
+def send(client: Client, asked: Asked, **headers: str) -> Reply:
+    body = asked.body
+    if body is None:
+        return client.request("POST", asked.path, b"", headers)
+    data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return client.request("POST", asked.path, data, {"Content-Type": asked.content_type, **headers})
+
+
+def test_every_POST_there_is_is_here() -> None:
+    assert set(POSTS) == {route.path for route in all_routes() if route.method == "POST"}
+
+
+@pytest.mark.parametrize("make", EACH)
+def test_unknown_fields_are_ignored_and_optional_ones_may_be_null(
+    client: Client, make: Callable[[Client], Asked]
+) -> None:
+    asked = make(client)
+    if isinstance(asked.body, dict):
+        more = dict.fromkeys(asked.nulls) | {"no_such_field": {"deep": [1]}}
+        asked = asked._replace(body={**asked.body, **more})
+    reply = send(client, asked)
+    assert reply.status in (200, 201, 202), reply.raw
+
+
+@pytest.mark.parametrize("make", EACH)
+def test_the_same_key_repeats_the_first_answer_and_another_body_is_CONFLICT(
+    client: Client, make: Callable[[Client], Asked]
+) -> None:
+    asked, key = make(client), new_id()
+    first = send(client, asked, **{"Idempotency-Key": key})
+    again = send(client, asked, **{"Idempotency-Key": key})
+    assert first.status in (200, 201, 202), first.raw
+    assert again.status == first.status
+    if asked.path == "/v1/tokens":
+        # The one secret that is not kept.
+        assert again.body == {**first.body, "token": ""}
+    else:
+        assert again.raw == first.raw
+    if asked.path != "/v1/traces":  # OTLP's answers are the same for a span that is sent again
+        assert again.headers["idempotent-replayed"] == "true"
+    assert "idempotent-replayed" not in first.headers
+    changed = make(client)
+    assert changed != asked or isinstance(asked.body, dict)
+    if changed == asked:
+        changed = asked._replace(body={**asked.body, "name": "another"})
+    refused = send(client, changed, **{"Idempotency-Key": key})
+    if asked.path == "/v1/traces":
+        assert (refused.status, refused.body["code"]) == (409, 6)
+    else:
+        assert (refused.status, refused.code) == (409, "CONFLICT")

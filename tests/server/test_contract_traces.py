@@ -262,6 +262,15 @@ def test_ids_are_opaque(client: Client, trace_id: str) -> None:
     assert client.get(f"/v1/traces/{part(unique)}").body["id"] == unique
 
 
+def test_a_trace_may_be_called_as_an_address_is(client: Client) -> None:
+    more = {"project_id": client.project}
+    assert client.spans(span(trace_id="ingest")).status == 201
+    assert client.get("/v1/traces/ingest", **more).body["id"] == "ingest"
+    assert client.request("PUT", "/v1/traces/ingest").headers["allow"] == "DELETE, GET, POST"
+    assert client.delete(f"/v1/traces/ingest?project_id={client.project}").status == 200
+    assert client.get("/v1/traces/ingest", **more).code == "NOT_FOUND"
+
+
 def test_traces_are_listed_newest_first_without_spans(client: Client) -> None:
     made = [client.trace(name=f"n{number}")[0] for number in range(5)]
     reply = client.get("/v1/traces", project_id=client.project)

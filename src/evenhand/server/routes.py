@@ -4,7 +4,7 @@ Everything about an endpoint is said once, here: validation, authorisation, the 
 walk all endpoints read the same rows.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
@@ -112,13 +112,15 @@ class RouteTable:
         if plain is not None:
             return plain
         parts = raw_path.split(b"/")[1:]
-        found = self._walk(self._root, parts, 0, [])
-        if found is None:
+        wanted = "GET" if method == "HEAD" else method
+        found = list(self._walk(self._root, parts, 0, []))
+        if not found:
             raise Refusal("NOT_FOUND", "There is nothing at this address.")
-        node, values = found
-        route = node.routes.get("GET" if method == "HEAD" else method)
+        # Most exact first. A trace may be called as another address is: `GET /v1/traces/ingest` reads one.
+        node, values = next((pair for pair in found if wanted in pair[0].routes), found[0])
+        route = node.routes.get(wanted)
         if route is None:
-            allowed = sorted(node.routes)
+            allowed = sorted({name for other, _ in found for name in other.routes})
             raise Refusal("METHOD_NOT_ALLOWED", f"{method[:20]} is not possible here.", {"allowed": allowed})
         if not values:
             return Match(route, {})
@@ -126,18 +128,17 @@ class RouteTable:
 
     def _walk(
         self, node: _Node, parts: list[bytes], position: int, values: list[bytes]
-    ) -> tuple[_Node, list[bytes]] | None:
+    ) -> Iterator[tuple[_Node, list[bytes]]]:
         if position == len(parts):
-            return (node, values) if node.routes else None
+            if node.routes:
+                yield node, values
+            return
         part = parts[position]
         child = node.children.get(part)
         if child is not None:
-            found = self._walk(child, parts, position + 1, values)
-            if found is not None:
-                return found
+            yield from self._walk(child, parts, position + 1, values)
         if node.parameter is not None and part:
-            return self._walk(node.parameter, parts, position + 1, [*values, part])
-        return None
+            yield from self._walk(node.parameter, parts, position + 1, [*values, part])
 
 
 def _decoded(part: bytes) -> str:

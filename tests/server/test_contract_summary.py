@@ -1,6 +1,12 @@
 """The project's summary, on both databases."""
 
+from datetime import timedelta
+
+from tests.service import ServiceUnderTest
 from tests.service_harness import Client, span
+
+from evenhand.core.timestamps import now
+from evenhand.store.project_summary import summarise_project
 
 
 def test_an_empty_project(client: Client) -> None:
@@ -28,6 +34,22 @@ def test_traces_are_counted_with_errors_and_durations_of_roots(client: Client) -
     # 1 of 3 traces: 0.333 to three decimals; roots with a duration: (1000 + 2000) / 2
     expected = {"count": 3, "error_count": 1, "error_rate": 0.333, "avg_duration_ms": 1500}
     assert got == {"last_24h": expected, "last_7d": expected}
+
+
+def test_the_windows_end_after_24_hours_and_7_days(client: Client, shared_service: ServiceUnderTest) -> None:
+    client.trace()
+
+    def counts(later: timedelta) -> tuple[int, int]:
+        moment = now() + later
+        got = shared_service.database.read_now(
+            lambda connection: summarise_project(connection, client.project, moment)
+        ).traces
+        return got.last_24h.count, got.last_7d.count
+
+    assert counts(timedelta(0)) == (1, 1)
+    assert counts(timedelta(hours=23)) == (1, 1)
+    assert counts(timedelta(hours=25)) == (0, 1)
+    assert counts(timedelta(days=8)) == (0, 0)
 
 
 def test_experiments_by_status_and_the_most_recent_completed(client: Client) -> None:

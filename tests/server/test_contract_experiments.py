@@ -251,6 +251,9 @@ def test_an_experiment_compares_with_itself(client: Client) -> None:
     experiment = scored(client, [0.5, 1.0])
     [row] = client.get(f"/v1/experiments/{experiment}/compare/{experiment}").body["scorer_comparisons"]
     assert (row["delta"], row["unchanged_count"]) == (0, 2)
+    # nothing to estimate a spread from: not even what could be shown
+    assert row["minimum_detectable_effect"] is None
+    assert -1 <= row["ci_lower"] < 0 < row["ci_upper"] <= 1
 
 
 def test_another_dataset_is_INCOMPATIBLE_EXPERIMENTS(client: Client) -> None:

@@ -101,7 +101,9 @@ def test_a_summary_counts_every_score_exactly(service: ServiceUnderTest) -> None
     )
     assert s["std"] == pytest.approx(0.1)
     # 0.2 ± t(0.975, 2)·0.1/√3 with t = 4.302652729911275
-    assert s["ci_lower"] == pytest.approx(0.2 - 4.302652729911275 * 0.1 / 3**0.5)
+    # Student's t; its lower end would be below 0, where no mean of scores is
+    assert s["ci_upper"] == pytest.approx(0.2 + 4.302652729911275 * 0.1 / 3**0.5)
+    assert s["ci_lower"] == 0.0
     assert kind["distribution"] == {"good": 2, "bad": 1}
     assert (kind["mean"], kind["min"], kind["max"], kind["scored_run_count"]) == (None, None, None, 3)
     service.delete(f"/v1/datasets/{bench.dataset}")

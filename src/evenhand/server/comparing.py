@@ -160,15 +160,17 @@ def _statistics(pairs: Sequence[tuple[Fraction, Fraction]]) -> dict[str, Any]:
     differences = np.array([float(second - first) for first, second in pairs])
     interval = paired_difference(base, other)
     p_value, test = _test(base, other, differences)
+    alike = bool((differences == differences[0]).all())
     deviation = float(differences.std(ddof=1))
     return found | {
         "paired_delta": float(sum((b - a for a, b in pairs), Fraction(0)) / len(pairs)),
-        "ci_lower": interval.ci_lower,
-        "ci_upper": interval.ci_upper,
+        "ci_lower": max(interval.ci_lower, -1.0),
+        "ci_upper": min(interval.ci_upper, 1.0),
         "confidence_level": interval.confidence_level,
         "p_value": p_value,
         "test": test,
-        "minimum_detectable_effect": minimum_detectable_effect(deviation, len(pairs)),
+        # Differences that are all alike have no spread to estimate from; 0 would promise to show anything.
+        "minimum_detectable_effect": None if alike else minimum_detectable_effect(deviation, len(pairs)),
     }
 
 

@@ -59,8 +59,9 @@ def _scorer(name: str, kept: KeptScorer) -> ScorerSummary:
         max=totals.maximum,
         distribution=kept.labels or None,
         std=_std(totals),
-        ci_lower=None if interval is None else interval.ci_lower,
-        ci_upper=None if interval is None else interval.ci_upper,
+        # Scores are from 0 to 1, and so is their mean: Student's t does not know.
+        ci_lower=None if interval is None else max(interval.ci_lower, 0.0),
+        ci_upper=None if interval is None else min(interval.ci_upper, 1.0),
         confidence_level=None if interval is None else interval.confidence_level,
         ci_method=None if interval is None else interval.method,
         pass_at_k={str(k): _over_items(groups, k, pass_at_k) for k in ks} or None,

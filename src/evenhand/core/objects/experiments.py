@@ -86,9 +86,9 @@ class ScorerSummary(Struct, frozen=True, kw_only=True):
     std: float | None
     """The numbers' standard deviation; null below two."""
     ci_lower: float | None
-    """The lower end of the mean's interval."""
+    """The lower end of the mean's interval, at least 0."""
     ci_upper: float | None
-    """The upper end of the mean's interval."""
+    """The upper end of the mean's interval, at most 1."""
     confidence_level: float | None
     """How often such an interval covers the truth."""
     ci_method: str | None
@@ -152,7 +152,7 @@ class ScorerComparison(Struct, frozen=True, kw_only=True):
     test: str | None
     """The test behind `p_value`."""
     minimum_detectable_effect: float | None
-    """The least true difference that this many pairs show with a power of 0.8."""
+    """The least true difference that this many pairs show with a power of 0.8; null where all pairs differ alike."""
 
 
 class ItemComparison(Struct, frozen=True, kw_only=True):

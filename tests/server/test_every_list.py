@@ -144,8 +144,8 @@ def test_a_limit_outside_1_to_200_and_a_cursor_made_by_hand_are_400(
     for cursor in ("", "x", "AAAA", "eyJpZCI6MX0", "\x00", "null", "A" * 10_000, "é"):
         reply = client.request("GET", f"{path}?{urlencode({**asked, 'cursor': cursor})}")
         assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), cursor
-    for limit in (1, 200):
-        assert client.get(path, limit=limit, **asked).body["limit"] == limit
+    for fine in (1, 200):
+        assert client.get(path, limit=fine, **asked).body["limit"] == fine
 
 
 @pytest.mark.parametrize("make", EACH)

@@ -57,6 +57,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceUnderTe
         yield running
 
 
+@pytest.fixture(scope="module")
+def reachable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceUnderTest]:
+    """A server configured for an address that others can reach: any name will do."""
+    folder: Path = tmp_path_factory.mktemp("reachable")
+    with running_service(f"sqlite:///{folder / 'wire.db'}", host="0.0.0.0") as running:
+        yield running
+
+
 def get(path: str, extra: bytes = b"") -> bytes:
     return b"GET %b HTTP/1.1\r\n%b%b\r\n" % (path.encode(), HEAD, extra)
 
@@ -192,6 +200,66 @@ def test_a_header_that_decides_is_given_once(service: ServiceUnderTest, name: st
         )
         assert connection.answer()[0] == 400
         assert connection.answer()[0] == 200  # a refusal of the application closes nothing
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        pytest.param(b"", id="none"),
+        pytest.param(b"Host:\r\n", id="empty"),
+        pytest.param(b"Host: one\r\nHost: one\r\n", id="the same twice"),
+        pytest.param(b"Host: one\r\nhOST: two\r\n", id="two"),
+        pytest.param(b"Host: user@one\r\n", id="user"),
+        pytest.param(b"Host: one/two\r\n", id="path"),
+        pytest.param(b"Host: one two\r\n", id="space"),
+        pytest.param(b"Host: one, two\r\n", id="list"),
+        pytest.param(b"Host: one:port\r\n", id="port"),
+        pytest.param(b"Host: ::1\r\n", id="no brackets"),
+        pytest.param(b"Host: \xe9\r\n", id="not ASCII"),
+    ],
+)
+def test_a_request_names_one_host_also_where_any_will_do(reachable: ServiceUnderTest, hosts: bytes) -> None:
+    with wire(reachable) as connection:
+        connection.send(b"GET /healthz HTTP/1.1\r\n" + hosts + b"\r\n" + get("/healthz"))
+        status, _, body = connection.answer()
+        assert (status, json.loads(body)["error"]["code"]) == (400, "INVALID_REQUEST")
+        assert connection.answer()[0] == 200
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET /healthz HTTP/1.0\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: any.name_at-all:8321\r\nConnection: close\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: [2001:db8::1]:80\r\nConnection: close\r\n\r\n",
+    ],
+)
+def test_any_host_will_do_where_others_can_reach_the_server(
+    reachable: ServiceUnderTest, request_bytes: bytes
+) -> None:
+    with wire(reachable) as connection:
+        connection.send(request_bytes)
+        assert connection.answer()[0] == 200
+        assert connection.closed()
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"localhost", 200),
+        (b"LOCALHOST:1", 200),
+        (b"[::1]:8321", 200),
+        (b"127.0.0.1.", 400),
+        (b"localhost.evil.example", 400),
+        (b"[127.0.0.1", 400),
+    ],
+)
+def test_a_loopback_server_goes_by_loopback_names(
+    service: ServiceUnderTest, host: bytes, status: int
+) -> None:
+    with wire(service) as connection:
+        connection.send(b"GET /healthz HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
+        assert connection.answer()[0] == status
 
 
 def test_garbage_after_a_request_leaves_its_answer_alone(service: ServiceUnderTest) -> None:

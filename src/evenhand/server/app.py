@@ -22,7 +22,8 @@ from evenhand.server.bodies import (
     read_body,
 )
 from evenhand.server.call import Call
-from evenhand.server.config import LOOPBACK, ServerConfig
+from evenhand.server.config import ServerConfig
+from evenhand.server.hosts import Hosts
 from evenhand.server.openapi import document
 from evenhand.server.reference import reference_page
 from evenhand.server.routes import Match, Route, RouteTable, decode_query
@@ -64,8 +65,7 @@ class Application:
             if route.request is not None
         }
         self._limits = {id(route): limit_for(route, service.config.limits) for route in table.routes}
-        self._hosts = _allowed_hosts(service.config)
-        self._seen_hosts: set[bytes] = set()
+        self._hosts = Hosts(service.config)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -124,11 +124,9 @@ class Application:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if len(headers) != len(scope["headers"]):
             _check_repeated(scope["headers"])
-        host = headers.get(b"host", b"")
-        if self._hosts is not None and host not in self._seen_hosts:
-            _check_host(host, self._hosts)
-            if len(self._seen_hosts) < 100:
-                self._seen_hosts.add(host)
+        host = headers.get(b"host")
+        if host not in self._hosts.seen:
+            self._hosts.check(host, scope["http_version"])
         match = self._find(scope["method"], raw_path, headers)
         route = seen.route = match.route
         seen.access = await self._authorise(route, headers, scope)
@@ -211,29 +209,12 @@ def _log_request(method: str, path: str, status: int, seconds: float, seen: _See
     log.log(level, "request", extra={"fields": fields})
 
 
-def _allowed_hosts(config: ServerConfig) -> frozenset[bytes] | None:
-    """Lower-case names, or None for any. A page elsewhere must not reach a loopback server by a name of its own."""
-    if config.allowed_hosts:
-        return frozenset(name.lower().encode() for name in config.allowed_hosts)
-    return frozenset(name.encode() for name in (*LOOPBACK, config.host)) if config.is_loopback else None
-
-
 def _check_repeated(headers: list[tuple[bytes, bytes]]) -> None:
     """Of two hosts or two tokens, a proxy in between may have looked at the other one."""
     names = [name for name, _ in headers]
     for name in (b"host", b"authorization", b"content-type"):
         if names.count(name) > 1:
             raise Refusal("INVALID_REQUEST", f"The header '{name.decode()}' is given twice.")
-
-
-def _check_host(host: bytes, allowed: frozenset[bytes]) -> None:
-    name = host.lower()
-    if name.startswith(b"["):
-        name = name[1:].partition(b"]")[0]
-    else:
-        name = name.partition(b":")[0]
-    if name not in allowed:
-        raise Refusal("INVALID_REQUEST", "This server does not go by that name (Host header).")
 
 
 async def _send(send: Send, answer: Answer, *, head: bool) -> None:

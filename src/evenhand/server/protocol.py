@@ -182,15 +182,17 @@ class ServerProtocol(asyncio.Protocol):
             parts = httptools.parse_url(self._url)
             path, query = parts.path or b"", parts.query or b""
         parser = self._parser
+        version = parser.get_http_version()
         scope: Message = {
             "type": "http",
+            "http_version": version,
             "method": parser.get_method().decode("latin-1"),
             "raw_path": path,
             "query_string": query,
             "headers": self._headers,
             "client": self._client,
         }
-        keep_alive = parser.should_keep_alive() and parser.get_http_version() == "1.1"
+        keep_alive = parser.should_keep_alive() and version == "1.1"
         exchange = self._parsed = Exchange(self, scope, keep_alive=keep_alive)
         self._headers = []  # trailers are no headers
         self._in_head, self._head_bytes = False, 0
@@ -223,7 +225,7 @@ class ServerProtocol(asyncio.Protocol):
         if exchange.arrived is None:  # it is the first time
             headers = exchange.scope["headers"]
             expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
-            if expects and self._parser.get_http_version() == "1.1":
+            if expects and exchange.scope["http_version"] == "1.1":
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._quiet_since = self._loop.time()
         self._let_come()

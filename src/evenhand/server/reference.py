@@ -10,10 +10,15 @@ from evenhand.server.openapi import error_codes
 from evenhand.server.routes import Route
 
 _STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
+    "overflow-wrap:break-word}.wide{overflow-x:auto}.long{overflow-wrap:anywhere;min-width:9rem}"
     "code{font-family:ui-monospace,monospace}table{border-collapse:collapse;width:100%}"
     "td,th{text-align:left;padding:.25rem .5rem;border-bottom:1px solid #8884;vertical-align:top}"
     "details{margin:.5rem 0}summary{cursor:pointer}:root{color-scheme:light dark}"
+)
+_ICON = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><rect width='16' height='16' rx='3' fill='#36c'/>"
+    "<path d='M4 6h8M4 10h8' stroke='#fff' stroke-width='2'/></svg>"
 )
 
 
@@ -21,7 +26,7 @@ def reference_page(routes: Sequence[Route]) -> bytes:
     """One page that documents every endpoint."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        "<title>Evenhand: reference</title><link rel=stylesheet href=/docs/style.css>",
+        "<title>Evenhand: reference</title><link rel=icon href=/docs/icon.svg><link rel=stylesheet href=/docs/style.css>",
         "<h1>Evenhand: HTTP reference</h1>",
         "<p>Send <code>Authorization: Bearer &lt;token&gt;</code> with every <code>/v1</code> request. ",
         "The same as a document for programs: <a href=/openapi.json>openapi.json</a>.</p>",
@@ -34,6 +39,10 @@ def reference_page(routes: Sequence[Route]) -> bytes:
 
 def style_sheet() -> bytes:
     return _STYLE.encode()
+
+
+def icon() -> bytes:
+    return _ICON.encode()
 
 
 def _route(route: Route) -> str:

@@ -16,7 +16,7 @@ from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import Role
 from evenhand.server.answers import Answer
 
-Method = Literal["GET", "POST", "DELETE"]
+Method = Literal["GET", "HEAD", "POST", "DELETE"]
 Handler = Callable[..., Awaitable[Answer]]
 
 

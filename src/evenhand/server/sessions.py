@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Callable
 
 from evenhand.server.auth import Access
 
@@ -13,23 +14,24 @@ COOKIE = b"evenhand_session"
 class Sessions:
     """Kept in memory: a restart logs everybody out."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._codes: dict[str, tuple[Access, float]] = {}
         self._sessions: dict[str, tuple[Access, float]] = {}
 
     def new_code(self, access: Access) -> str:
         """A code that opens `access` once, within the hour."""
         code = secrets.token_urlsafe(24)
-        self._codes[code] = (access, time.monotonic() + CODE_SECONDS)
+        self._codes[code] = (access, self._clock() + CODE_SECONDS)
         return code
 
     def redeem(self, code: str) -> str | None:
         """The session for a code; None for a wrong, used or old one."""
         found = self._codes.pop(code, None)
-        if found is None or found[1] < time.monotonic():
+        if found is None or found[1] < self._clock():
             return None
         session = secrets.token_urlsafe(32)
-        self._sessions[session] = (found[0], time.monotonic() + SESSION_SECONDS)
+        self._sessions[session] = (found[0], self._clock() + SESSION_SECONDS)
         return session
 
     def access(self, cookies: bytes) -> Access | None:
@@ -38,6 +40,6 @@ class Sessions:
             name, _, value = part.strip().partition(b"=")
             if name == COOKIE:
                 found = self._sessions.get(value.decode("latin-1"))
-                if found is not None and found[1] > time.monotonic():
+                if found is not None and found[1] > self._clock():
                     return found[0]
         return None

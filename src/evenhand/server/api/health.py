@@ -5,7 +5,7 @@ from msgspec import Struct
 from evenhand.core.errors import Refusal, StoreError
 from evenhand.server.answers import Answer, json_answer
 from evenhand.server.call import Call
-from evenhand.server.reference import style_sheet
+from evenhand.server.reference import icon, style_sheet
 from evenhand.server.routes import Route
 from evenhand.server.telemetry import METRICS_TYPE, render
 
@@ -50,6 +50,10 @@ async def reference(call: Call) -> Answer:
 
 async def style(call: Call) -> Answer:
     return Answer(200, style_sheet(), content_type=b"text/css; charset=utf-8")
+
+
+async def picture(call: Call) -> Answer:
+    return Answer(200, icon(), content_type=b"image/svg+xml")
 
 
 ROUTES = (
@@ -98,5 +102,14 @@ ROUTES = (
         role=None,
         summary="The page's style",
         tag="Server",
+    ),
+    Route(
+        method="GET",
+        path="/docs/icon.svg",
+        handler=picture,
+        role=None,
+        summary="The pages' icon",
+        tag="Server",
+        documented=False,
     ),
 )

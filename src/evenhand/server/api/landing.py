@@ -1,10 +1,12 @@
 """The first page: where the server is, how to use it and, once logged in, the experiments of every project."""
 
+from functools import partial
 from html import escape
 
 from msgspec import Struct
 
 from evenhand.core.objects.experiments import ExperimentSummary
+from evenhand.core.objects.projects import Project
 from evenhand.server.answers import Answer
 from evenhand.server.call import Call
 from evenhand.server.routes import Route
@@ -12,7 +14,7 @@ from evenhand.server.sessions import COOKIE, SESSION_SECONDS
 from evenhand.store.connection import Connection
 from evenhand.store.experiments import list_experiments
 from evenhand.store.projects import list_projects
-from evenhand.store.summaries import KeptSummary, read_summary
+from evenhand.store.summaries import read_summary
 
 HTML = b"text/html; charset=utf-8"
 SHOWN_PROJECTS = 50
@@ -27,14 +29,21 @@ class LoginQuery(Struct, frozen=True, kw_only=True):
 
 
 async def login(call: Call, query: LoginQuery) -> Answer:
-    session = call.service.sessions.redeem(query.code)
-    if session is None:
-        return page(
-            "<p>This login link was used already or is too old. Start the server again for a new one.</p>",
-            401,
-        )
-    cookie = COOKIE + f"={session}; HttpOnly; SameSite=Lax; Path=/; Max-Age={SESSION_SECONDS:.0f}".encode()
-    return Answer(303, b"", content_type=HTML, headers=[(b"location", b"/"), (b"set-cookie", cookie)])
+    sessions = call.service.sessions
+    session = sessions.redeem(query.code)
+    if session is not None:
+        flags = f"; HttpOnly; SameSite=Lax; Path=/; Max-Age={SESSION_SECONDS:.0f}"
+        return _to_first_page((b"set-cookie", COOKIE + f"={session}{flags}".encode()))
+    # Browsers open a link twice by themselves, for instance ahead of time: who is logged in need not hear of it.
+    if sessions.access(call.headers.get(b"cookie", b"")) is not None:
+        return _to_first_page()
+    return page(
+        "<p>This login link was used already or is too old. Start the server again for a new one.</p>", 401
+    )
+
+
+def _to_first_page(*headers: tuple[bytes, bytes]) -> Answer:
+    return Answer(303, b"", content_type=HTML, headers=[(b"location", b"/"), *headers])
 
 
 async def landing(call: Call) -> Answer:
@@ -44,29 +53,34 @@ async def landing(call: Call) -> Answer:
             "<p>The scoring service is running. Send <code>Authorization: Bearer &lt;token&gt;</code> with every call, "
             "or open the login link that the server printed when it started.</p>"
         )
+    return page(await call.read(partial(_projects, scope=access.scope)))
+
+
+def _projects(connection: Connection, *, scope: str | None) -> str:
+    """Every project with its newest experiments; worked out away from the event loop."""
+    projects = list_projects(connection, scope=scope, after=None, limit=SHOWN_PROJECTS + 1)
+    parts = [_project(connection, project) for project in projects[:SHOWN_PROJECTS]]
+    if len(projects) > SHOWN_PROJECTS:
+        parts.append(
+            f"<p>These are the first {SHOWN_PROJECTS} projects; <code>/v1/projects</code> has all.</p>"
+        )
+    return "".join(parts) or "<p>No projects yet.</p>"
+
+
+def _project(connection: Connection, project: Project) -> str:
     from evenhand.server.summaries import summarise  # numpy: not needed to start
 
-    def work(connection: Connection) -> list[tuple[str, list[tuple[str, KeptSummary]]]]:
-        projects = list_projects(connection, scope=access.scope, after=None, limit=SHOWN_PROJECTS)
-        return [
-            (
-                project.name,
-                [
-                    (experiment.name, read_summary(connection, experiment.id, scope=None))
-                    for experiment in list_experiments(
-                        connection, project_id=project.id, before=None, limit=SHOWN_EXPERIMENTS
-                    )
-                ],
-            )
-            for project in projects
-        ]
-
-    parts = []
-    for name, experiments in await call.read(work):
-        rows = "".join(_row(title, summarise(kept)) for title, kept in experiments)
-        table = f"<table><tr><th>experiment<th>status<th>runs<th>scores{rows}</table>" if rows else ""
-        parts.append(f"<h2>{escape(name)}</h2>{table or '<p>No experiments yet.</p>'}")
-    return page("".join(parts))
+    title = f"<h2>{escape(project.name)} <code>{escape(project.id)}</code></h2>"
+    found = list_experiments(connection, project_id=project.id, before=None, limit=SHOWN_EXPERIMENTS + 1)
+    if not found:
+        return title + "<p>No experiments yet.</p>"
+    rows = [
+        _row(one.name, summarise(read_summary(connection, one.id, scope=None)))
+        for one in found[:SHOWN_EXPERIMENTS]
+    ]
+    more = f"<p>These are the newest {SHOWN_EXPERIMENTS}.</p>" if len(found) > SHOWN_EXPERIMENTS else ""
+    table = f"<table><tr><th>experiment<th>scores<th>status<th>runs{''.join(rows)}</table>"
+    return f"{title}<div class=wide>{table}</div>{more}"
 
 
 def _row(name: str, summary: ExperimentSummary) -> str:
@@ -81,13 +95,17 @@ def _row(name: str, summary: ExperimentSummary) -> str:
             most = sorted(scorer.distribution.items(), key=lambda pair: -pair[1])[:5]
             counts = ", ".join(f"{escape(label[:40])} {count}" for label, count in most)
             scores.append(f"{escape(scorer.scorer_name)}: {counts}")
-    return f"<tr><td>{escape(name)}<td>{summary.status}<td>{summary.run_count}<td>{'<br>'.join(scores)}"
+    return (
+        f"<tr><td class=long>{escape(name)}<td class=long>{'<br>'.join(scores)}"
+        f"<td>{summary.status}<td>{summary.run_count}"
+    )
 
 
 def page(content: str, status: int = 200) -> Answer:
     text = (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        "<title>Evenhand</title><link rel=stylesheet href=/docs/style.css><h1>Evenhand</h1>"
+        "<title>Evenhand</title>"
+        "<link rel=icon href=/docs/icon.svg><link rel=stylesheet href=/docs/style.css><h1>Evenhand</h1>"
         f"{content}<p><a href=/docs>HTTP reference</a> · <a href=/openapi.json>openapi.json</a></p>"
     )
     return Answer(status, text.encode(), content_type=HTML)
@@ -111,6 +129,15 @@ ROUTES = (
         query=LoginQuery,
         status=303,
         summary="Log in with a browser by the link that the server printed",
+        tag="Pages",
+        documented=False,
+    ),
+    Route(
+        method="HEAD",
+        path="/login",
+        handler=landing,
+        role=None,
+        summary="Looking at the link does not use it up",
         tag="Pages",
         documented=False,
     ),

@@ -76,6 +76,7 @@ class ErrorEnvelope(Struct, frozen=True, kw_only=True):
     """The shape of every error."""
 
     error: ErrorBody
+    """The one field."""
 
 
 class Page(Struct, Generic[T], frozen=True, kw_only=True):

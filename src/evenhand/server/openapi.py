@@ -7,6 +7,7 @@ import msgspec
 
 from evenhand import __version__
 from evenhand.server.answers import STATUS, ErrorEnvelope
+from evenhand.server.field_texts import field_texts, structs_in
 from evenhand.server.routes import Route
 
 GENERAL_ERRORS = (
@@ -35,15 +36,27 @@ def error_codes(route: Route) -> list[str]:
     return list(dict.fromkeys([*codes, *route.errors]))
 
 
-def document(routes: Sequence[Route]) -> bytes:
-    """OpenAPI 3.1 as JSON."""
+def schemas(routes: Sequence[Route]) -> dict[str, dict[str, Any]]:
+    """The schema of every object in bodies and answers, by its name, with a sentence for every field."""
     types = [
         wanted
         for route in routes
-        for wanted in (route.request, route.response, route.query, *route.other_answers.values())
+        for wanted in (route.request, route.response, *route.other_answers.values())
         if _is_type(wanted)
     ]
     _, components = msgspec.json.schema_components([*types, ErrorEnvelope], ref_template=_REF)
+    for struct in structs_in([*types, ErrorEnvelope]):
+        names = {field.name: field.encode_name for field in msgspec.structs.fields(struct)}
+        for component in components.values():
+            # A generic type has a component for each of its uses: `Page[Score]`.
+            if component.get("title", "").partition("[")[0] == struct.__name__:
+                for field, text in field_texts(struct).items():
+                    component["properties"][names[field]]["description"] = text
+    return components
+
+
+def document(routes: Sequence[Route]) -> bytes:
+    """OpenAPI 3.1 as JSON."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -53,7 +66,7 @@ def document(routes: Sequence[Route]) -> bytes:
             "info": {"title": "Evenhand", "version": __version__},
             "paths": paths,
             "components": {
-                "schemas": components,
+                "schemas": schemas(routes),
                 "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             },
         }
@@ -64,7 +77,8 @@ def _is_type(wanted: Any) -> bool:
     return wanted is not None and wanted is not dict
 
 
-def _schema(wanted: Any) -> dict[str, Any]:
+def schema_of(wanted: Any) -> dict[str, Any]:
+    """The schema of one type; objects are references."""
     (schema,), _ = msgspec.json.schema_components([wanted], ref_template=_REF)
     return dict(schema)
 
@@ -74,7 +88,7 @@ def _operation(route: Route) -> dict[str, Any]:
         "summary": route.summary,
         "operationId": f"{route.tag}.{route.method}.{route.path}".lower(),
         "tags": [route.tag],
-        "parameters": _parameters(route),
+        "parameters": parameters(route),
         "responses": _responses(route),
     }
     if route.role is not None:
@@ -83,7 +97,7 @@ def _operation(route: Route) -> dict[str, Any]:
     if route.request is not None:
         operation["requestBody"] = {
             "required": True,
-            "content": {media: {"schema": _schema(route.request)} for media in route.media_types},
+            "content": {media: {"schema": schema_of(route.request)} for media in route.media_types},
         }
     elif route.streams:
         operation["requestBody"] = {
@@ -93,7 +107,8 @@ def _operation(route: Route) -> dict[str, Any]:
     return operation
 
 
-def _parameters(route: Route) -> list[dict[str, Any]]:
+def parameters(route: Route) -> list[dict[str, Any]]:
+    """What the endpoint takes in its path, headers and query."""
     found: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in route.parameters
@@ -104,16 +119,19 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
                 "name": "Idempotency-Key",
                 "in": "header",
                 "required": False,
+                "description": "The same key and body get the first answer again; another body is CONFLICT.",
                 "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
             }
         )
     if _is_type(route.query):
+        texts = field_texts(route.query)
         found += [
             {
                 "name": field.encode_name,
                 "in": "query",
                 "required": field.required,
-                "schema": _schema(field.type),
+                "description": texts.get(field.name, ""),
+                "schema": schema_of(field.type),
             }
             for field in msgspec.structs.fields(route.query)
         ]
@@ -123,10 +141,10 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
 def _responses(route: Route) -> dict[str, Any]:
     success: dict[str, Any] = {"description": "Done."}
     if _is_type(route.response):
-        success["content"] = {"application/json": {"schema": _schema(route.response)}}
+        success["content"] = {"application/json": {"schema": schema_of(route.response)}}
     responses: dict[str, Any] = {str(route.status): success}
     for status, wanted in route.other_answers.items():
-        content = {"application/json": {"schema": _schema(wanted)}}
+        content = {"application/json": {"schema": schema_of(wanted)}}
         responses[str(status)] = {"description": "Done.", "content": content}
     by_status: dict[int, list[str]] = {}
     for code in error_codes(route):
@@ -134,7 +152,7 @@ def _responses(route: Route) -> dict[str, Any]:
     for status, codes in sorted(by_status.items()):
         responses[str(status)] = {
             "description": ", ".join(codes),
-            "content": {"application/json": {"schema": _schema(ErrorEnvelope)}},
+            "content": {"application/json": {"schema": schema_of(ErrorEnvelope)}},
         }
     if route.refused is not None:
         for answer in responses.values():

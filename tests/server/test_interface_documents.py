@@ -1,0 +1,91 @@
+"""`/openapi.json` and `/docs`: valid, complete, and with a sentence for every field."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.service import running_service
+
+from evenhand.server.answers import STATUS
+from evenhand.server.table import all_routes
+
+ROUTES = [route for route in all_routes() if route.documented]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
+    """The document and the page."""
+    folder: Path = tmp_path_factory.mktemp("documents")
+    with running_service(f"sqlite:///{folder / 'e.db'}") as service:
+        document = service.raw("GET", "/openapi.json", token=None).body
+        page = service.raw("GET", "/docs", token=None).body
+    return document, page.decode()
+
+
+def everything_in(value: Any) -> Iterator[Any]:
+    yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from everything_in(inner)
+
+
+def test_the_document_describes_every_endpoint(served: tuple[dict[str, Any], str]) -> None:
+    document, _ = served
+    assert document["openapi"].startswith("3.1.")
+    described = {
+        (method.upper(), path) for path, operations in document["paths"].items() for method in operations
+    }
+    assert described == {(route.method, route.path) for route in ROUTES}
+    operations = [one for operations in document["paths"].values() for one in operations.values()]
+    assert len({one["operationId"] for one in operations}) == len(operations)
+    for (_, path), one in zip(
+        [(m, p) for p, found in document["paths"].items() for m in found], operations, strict=True
+    ):
+        named = {p["name"] for p in one["parameters"] if p["in"] == "path"}
+        assert named == set(re.findall(r"\{(\w+)\}", path))
+        assert all("description" in answer for answer in one["responses"].values())
+
+
+def test_every_schema_is_one_and_every_reference_leads_somewhere(
+    served: tuple[dict[str, Any], str],
+) -> None:
+    document, _ = served
+    schemas = document["components"]["schemas"]
+    for schema in schemas.values():
+        Draft202012Validator.check_schema(schema)
+    references = {one["$ref"] for one in everything_in(document) if isinstance(one, dict) and "$ref" in one}
+    assert references <= {f"#/components/schemas/{name}" for name in schemas}
+
+
+def test_every_field_is_explained(served: tuple[dict[str, Any], str]) -> None:
+    document, _ = served
+    for name, schema in document["components"]["schemas"].items():
+        for field, wanted in schema["properties"].items():
+            assert wanted.get("description"), f"{name}.{field}"
+    asked = [
+        parameter
+        for operations in document["paths"].values()
+        for operation in operations.values()
+        for parameter in operation["parameters"]
+        if parameter["in"] != "path"
+    ]
+    assert asked
+    assert all(parameter["description"] for parameter in asked)
+
+
+def test_the_page_has_every_endpoint_object_and_code_and_no_word_of_the_implementation(
+    served: tuple[dict[str, Any], str],
+) -> None:
+    document, page = served
+    for route in ROUTES:
+        assert f"{route.method} {route.path}" in unescape(page)
+    for name in document["components"]["schemas"]:
+        assert f"<h3 id={name}>" in page
+    assert set(re.findall(r"href=#(\w+)", page)) <= set(re.findall(r"<h3 id=(\w+)>", page))
+    internal = {"INTERNAL_ERROR", "METHOD_NOT_ALLOWED"}
+    assert all(code in page for code in set(STATUS) - internal)
+    for word in ("msgspec", "Annotated", "Struct", "Optional[", "Literal", "<script", "https://"):
+        assert word not in page

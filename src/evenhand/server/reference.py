@@ -19,7 +19,13 @@ _ICON = (
     "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><rect width='16' height='16' rx='3' fill='#36c'/>"
     "<path d='M4 6h8M4 10h8' stroke='#fff' stroke-width='2'/></svg>"
 )
-_WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+_WORDS = {
+    "null": "null",
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+}
 Schema = Mapping[str, Any]
 
 
@@ -121,7 +127,7 @@ def _type(schema: Schema) -> str:
     if kind is None:
         return "any JSON"
     ends = _bounds(schema, "Length", " characters") or _bounds(schema, "imum")
-    return _WORDS.get(kind, kind) + ends
+    return _WORDS[kind] + ends
 
 
 def _name(reference: Schema) -> str:

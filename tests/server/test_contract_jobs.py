@@ -16,6 +16,8 @@ from evenhand.core.errors import EvenhandError
 from evenhand.models.mock import MockModelServer
 from evenhand.models.script import MockAnswer, MockCall
 from evenhand.server.judge_models import JudgeModels
+from evenhand.store.connection import Connection
+from evenhand.store.jobs import NewJob, add_jobs
 
 TEMPLATE = "Grade this.\nQuestion: {{input}}\nAnswer: {{output}}\nReference: {{expected_output}}"
 CONFIG = {"model": "small", "prompt_template": TEMPLATE, "score_range": {"min": 0, "max": 10}}
@@ -336,6 +338,53 @@ def test_a_judge_that_is_down_is_tried_again(database_url: str, tmp_path: Path) 
         assert model.server.requests > 0
         model.server.answer = grade
         assert ended(client, job_id)["status"] == "completed"
+
+
+def test_a_server_that_does_not_know_the_model_leaves_the_job_to_one_that_does(
+    database_url: str, tmp_path: Path
+) -> None:
+    """The first server is stopped while the model thinks: it gives the job back, long before its lease ends."""
+    with ModelThread(grade, latency=300.0) as model:
+        config = model.config(tmp_path)
+        config.write_text(config.read_text() + "\n[jobs]\nlease_seconds = 3600\n")
+        with running_service(database_url, models_file=config) as service:
+            client = Client(service.url, ADMIN, "judged")
+            job_id = ask(client, client.run("8"), wait=None).body["job_id"]
+            wait_for(lambda: model.server.in_flight > 0)
+            client.close()
+        with running_service(database_url) as service:
+            client = Client(service.url, ADMIN, "judged")
+            wait_for(lambda: client.get(f"/v1/jobs/{job_id}").body["error"] == "unknown_model")
+            assert client.get(f"/v1/jobs/{job_id}").body["status"] in ("pending", "running")
+            client.close()
+        model.server.latency = 0.0
+        with running_service(database_url, models_file=config) as service:
+            client = Client(service.url, ADMIN, "judged")
+            assert ended(client, job_id)["status"] == "completed"
+            client.close()
+
+
+def test_a_job_whose_configuration_is_not_right_any_more_ends(database_url: str) -> None:
+    with running_service(database_url) as service:
+        client = Client(service.url, ADMIN, "judged")
+        client.trace(id="s", output="x")
+
+        def work(connection: Connection) -> str:
+            row = connection.one("SELECT trace_key FROM spans WHERE id = 's'")
+            assert row is not None
+            job = NewJob(
+                project_id="judged",
+                target_type="span",
+                target_id="s",
+                trace_key=row[0],
+                scorer_name="regex",
+                config='{"pattern": "["}',
+            )
+            return add_jobs(connection, [job])[0]
+
+        job_id = service.database.write_now(work)
+        assert ended(client, job_id)["error"] == "invalid_config"
+        client.close()
 
 
 def _broken(_: MockCall) -> MockAnswer:

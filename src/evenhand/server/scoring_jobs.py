@@ -25,15 +25,15 @@ from evenhand.store import jobs as store
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database
 from evenhand.store.scores import Measurement, insert_scores
-from evenhand.store.targets import Target
+from evenhand.store.targets import Material, Target
 
 if TYPE_CHECKING:
     from evenhand.scoring.judging.records import JudgeRecord
 
 MAX_ATTEMPTS = 5
 POLL_SECONDS = 1.0
-RETRIED = ("judge_unavailable",)
-"""Failures that a later attempt may not have."""
+RETRIED = ("judge_unavailable", "unknown_model")
+"""Failures that a later attempt may not have: another server, or this one after a restart, may know the model."""
 log = logging.getLogger("evenhand.jobs")
 
 
@@ -86,10 +86,11 @@ class JobRunner:
                 if not claims or len(working) >= self._concurrency:
                     await self._sleep()
         finally:
+            held = list(self._held.values())  # before they are cancelled: each lets go of its claim
             for task in (keeper, *working):
                 task.cancel()
             await asyncio.gather(keeper, *working, return_exceptions=True)
-            await self._give_back()
+            await self._give_back(held)
             await self.models.aclose()
 
     async def _sleep(self) -> None:
@@ -129,9 +130,8 @@ class JobRunner:
                 except EvenhandError as error:
                     log.warning("leases cannot be kept", extra={"fields": {"error": type(error).__name__}})
 
-    async def _give_back(self) -> None:
-        held = list(self._held.values())
-        self._held.clear()
+    async def _give_back(self, held: list[store.Claim]) -> None:
+        """Jobs that another may claim at once; those that ended meanwhile stay ended."""
 
         def work(connection: Connection) -> None:
             for claim in held:
@@ -178,6 +178,13 @@ class JobRunner:
         material = await self._database.read(lambda connection: store.material_of(connection, claim))
         if material is None:
             return Result(Failed(error="target_gone", message="what was to be scored is not there any more"))
+        try:
+            return await self._worked_out(claim, material)
+        except OptionError as error:
+            # It was right when it was asked for, by a server of another version.
+            return Result(Failed(error="invalid_config", message=str(error)))
+
+    async def _worked_out(self, claim: store.Claim, material: Material) -> Result:
         config = msgspec.json.decode(claim.config)
         expected = config.get("expected_output", _value(material.expected_output))
         if claim.scorer_name != JUDGE:

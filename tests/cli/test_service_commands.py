@@ -1,13 +1,17 @@
 """`evenhand token` and `evenhand db`, on both databases."""
 
 import json
+import shutil
 import sqlite3
+import subprocess
 import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.postgres import PostgresServer
+from tests.real_parts import need
 from tests.service import running_service
 
 from evenhand.cli.app import command
@@ -57,6 +61,23 @@ def test_a_backup_of_a_running_server_opens_as_a_database(tmp_path: Path) -> Non
     open_database(str(copy)).close()
     again = evenhand("db", "backup", str(copy), "--database", url)
     assert "exists already" in str(again.exception)
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_a_backup_of_PostgreSQL_is_an_archive_to_restore(
+    tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    copy, program = tmp_path / "copy.dump", shutil.which("pg_restore")
+    need(program is not None, "pg_restore (Debian package postgresql-client)")
+    with postgres_server.database() as url, postgres_server.database() as other:
+        with running_service(url) as service:
+            made = service.post("/v1/datasets", {"project_id": "p", "name": "d"}).body
+            assert evenhand("db", "backup", str(copy), "--database", url).exit_code == 0
+        subprocess.run([str(program), "--dbname", other, str(copy)], check=True, timeout=300)
+        checked = evenhand("db", "check", "--database", other)
+        assert (checked.exit_code, checked.output) == (0, "Everything agrees with a recount.\n")
+        with running_service(other) as service:
+            assert service.get(f"/v1/datasets/{made['id']}").body == made
 
 
 def test_tokens_are_made_and_revoked_beside_a_running_server_that_writes(database_url: str) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -287,6 +288,21 @@ def test_case_24_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
         assert good.get("/v1/projects").status == 200
         good.close()
         guesser.close()
+
+
+def test_after_a_graceful_stop_everything_is_in_the_one_file(tmp_path: Path) -> None:
+    path, copy = tmp_path / "evenhand.db", tmp_path / "copy.db"
+    server = ServerProcess(f"sqlite:///{path}", folder=tmp_path)
+    server.start()
+    client = server.client()
+    dataset, _ = client.dataset()
+    assert client.get(f"/v1/datasets/{dataset}").status == 200
+    client.close()
+    assert server.stop() == 0
+    assert not list(tmp_path.glob("evenhand.db-*"))
+    shutil.copyfile(path, copy)
+    with closing(sqlite3.connect(copy)) as opened:
+        assert opened.execute("SELECT id FROM datasets").fetchall() == [(dataset,)]
 
 
 def test_a_graceful_stop_finishes_what_was_started(tmp_path: Path) -> None:

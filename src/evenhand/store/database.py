@@ -134,13 +134,14 @@ class Database:
 
     def close(self) -> None:
         """Finish what waits and release everything."""
-        self.writer.close()
         self._readers.shutdown()
         with self._opened_lock:
             for connection in self._opened:
                 with suppress(Exception):
                     connection.close()
             self._opened.clear()
+        # Last, because only the last connection of an embedded database moves its log into the file.
+        self.writer.close()
         self.dialect.close()
 
 

@@ -8,7 +8,6 @@ from tests.postgres import PostgresServer
 
 from evenhand.store.database import open_database
 from evenhand.store.postgresql import MANY_ROWS, as_recordset, one_by_one, translated
-from evenhand.store.runs import PAGE_OF_RUNS
 
 pytestmark = pytest.mark.xdist_group("postgresql")
 
@@ -64,26 +63,6 @@ def test_a_new_table_is_not_read_whole_for_a_few_of_its_rows(postgres_server: Po
             assert "Filter" not in plan
         finally:
             database.close()
-
-
-def test_the_first_page_of_a_late_experiment_does_not_walk_over_the_others(
-    postgres_server: PostgresServer,
-) -> None:
-    with postgres_server.database() as url:
-        open_database(url).close()
-        with psycopg.connect(url, autocommit=True) as plain:
-            plain.execute(
-                "INSERT INTO runs (id, project_id, experiment_id, dataset_item_id, repeat_number, output, created_at)"
-                " SELECT to_char(n, '00000000'), 'p', CASE WHEN n <= 4000 THEN 'early' ELSE 'late' END, n::text, 0,"
-                " 'null', '' FROM generate_series(1, 30000) AS n"
-            )
-            plain.execute("ANALYZE runs")
-            found = plain.execute(
-                f"EXPLAIN (ANALYZE, FORMAT JSON) {translated(PAGE_OF_RUNS)}", ("late", "", "late", 50)
-            )
-            plan = str(found.fetchone())
-    assert "'Index Name': 'runs_by_experiment'" in plan
-    assert "Rows Removed by Filter" not in plan
 
 
 def test_many_rows_are_stored_as_they_are_and_conflicts_are_merged(postgres_server: PostgresServer) -> None:

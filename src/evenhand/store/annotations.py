@@ -74,13 +74,17 @@ def list_annotations(
 ) -> list[Annotation]:
     """In the order they were made; with `span_id`, only those about that span."""
     rows = connection.all(
-        f"SELECT {_COLUMNS} FROM annotations WHERE project_id = ? AND trace_id = ? AND id > ?"  # noqa: S608  constant columns
-        " AND (? = 0 OR span_id = ?) ORDER BY id LIMIT ?",
-        project_id,
-        trace_id,
-        after or "",
+        # As `oldest_first`, of an owner with two columns.
+        f"SELECT {_COLUMNS} FROM annotations WHERE (? = 0 OR span_id = ?)"  # noqa: S608  constant columns
+        " AND (trace_id, project_id, id) > (?, ?, ?) AND (trace_id, project_id) <= (?, ?)"
+        " ORDER BY trace_id, project_id, id LIMIT ?",
         int(span_id is not None),
         span_id or "",
+        trace_id,
+        project_id,
+        after or "",
+        trace_id,
+        project_id,
         limit,
     )
     return [_annotation(row) for row in rows]
@@ -88,12 +92,10 @@ def list_annotations(
 
 def project_of_annotations(connection: Connection, trace_id: str) -> str | None:
     """The project whose annotations a trace's id means to one who sees all: the trace's, else the newest's."""
-    row = connection.one(
-        "SELECT project_id FROM traces WHERE id = ? ORDER BY trace_key DESC LIMIT 1", trace_id
-    ) or connection.one(
-        "SELECT project_id FROM annotations WHERE trace_id = ? ORDER BY id DESC LIMIT 1", trace_id
+    found = connection.all("SELECT trace_key, project_id FROM traces WHERE id = ?", trace_id) or connection.all(
+        "SELECT MAX(id), project_id FROM annotations WHERE trace_id = ? GROUP BY project_id", trace_id
     )
-    return None if row is None else str(row[0])
+    return str(max(found)[1]) if found else None
 
 
 def to_dataset_item(

@@ -65,6 +65,9 @@ class Connection(Protocol):
         `source` has at most one list, and each of the list's values is looked up by an index.
         """
 
+    def look_up(self, columns: str, source: str, *values: Bound) -> list[Row]:
+        """`ask_texts` for columns of any kind, answered at once."""
+
     def pipelined(self) -> AbstractContextManager[object]:
         """Within it, questions asked and changes run travel to the database together where it is far away."""
 

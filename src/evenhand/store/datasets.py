@@ -10,15 +10,12 @@ from evenhand.core.ids import new_id
 from evenhand.core.objects.datasets import Dataset, DatasetItem
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
+from evenhand.store.pages import LAST, newest_first, oldest_first
 from evenhand.store.projects import Scope, not_found
 
 _COLUMNS = "id, project_id, name, description, version, item_count, created_at, updated_at"
 _ITEM_COLUMNS = "id, dataset_id, input, expected_output, metadata, created_at"
-# Not `dataset_id = ?`: that lets PostgreSQL walk all items in the order of their ids and skip those of others.
-PAGE_OF_ITEMS = (
-    f"SELECT {_ITEM_COLUMNS} FROM dataset_items WHERE (dataset_id, id) > (?, ?) AND dataset_id <= ?"  # noqa: S608  constant columns
-    " ORDER BY dataset_id, id LIMIT ?"
-)
+_NEWEST_FIRST = newest_first("project_id", "id")
 _INSERT_ITEM = (
     "INSERT INTO dataset_items (id, dataset_id, version, input, expected_output, metadata, created_at)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -78,9 +75,10 @@ def list_datasets(
 ) -> list[Dataset]:
     """Newest first: ids sort by time."""
     rows = connection.all(
-        f"SELECT {_COLUMNS} FROM datasets WHERE project_id = ? AND id < ? ORDER BY id DESC LIMIT ?",  # noqa: S608  constant columns
+        f"SELECT {_COLUMNS} FROM datasets WHERE {_NEWEST_FIRST}",  # noqa: S608  constant texts
         project_id,
-        before or "~",
+        before or LAST,
+        project_id,
         limit,
     )
     return [_dataset(row) for row in rows]
@@ -129,7 +127,7 @@ def list_items(
     """In the order they were added."""
     get_dataset(connection, dataset_id, scope=scope)
     rows = connection.all(
-        PAGE_OF_ITEMS,
+        f"SELECT {_ITEM_COLUMNS} FROM dataset_items WHERE {oldest_first('dataset_id', 'id')}",  # noqa: S608  constant texts
         dataset_id,
         after or "",
         dataset_id,

@@ -8,12 +8,14 @@ from evenhand.core.objects.experiments import Experiment
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
 from evenhand.store.datasets import get_dataset
+from evenhand.store.pages import LAST, newest_first
 from evenhand.store.projects import Scope, not_found
 
 _COLUMNS = (
     "id, project_id, name, dataset_id, dataset_version, status, auto_complete, metadata, run_count, created_at,"
     " completed_at"
 )
+_NEWEST_FIRST = newest_first("project_id", "id")
 
 
 def create_experiment(
@@ -67,9 +69,10 @@ def list_experiments(
 ) -> list[Experiment]:
     """Newest first."""
     rows = connection.all(
-        f"SELECT {_COLUMNS} FROM experiments WHERE project_id = ? AND id < ? ORDER BY id DESC LIMIT ?",  # noqa: S608  constant columns
+        f"SELECT {_COLUMNS} FROM experiments WHERE {_NEWEST_FIRST}",  # noqa: S608  constant texts
         project_id,
-        before or "~",
+        before or LAST,
+        project_id,
         limit,
     )
     return [_experiment(row) for row in rows]

@@ -9,6 +9,7 @@ from evenhand.core.ids import new_id
 from evenhand.core.objects.jobs import Job, JobStatus
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
+from evenhand.store.pages import LAST, newest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.targets import Material, Target, find_runs, read_material
 
@@ -16,6 +17,7 @@ _COLUMNS = (
     "id, status, target_id, target_type, scorer_name, config, rule_id, attempts, error, message, reply, score_id, "
     "created_at, updated_at, project_id"
 )
+_NEWEST_FIRST = newest_first("project_id", "id")
 _INSERT = """INSERT INTO jobs (id, project_id, target_type, target_id, trace_key, scorer_name, config, rule_id, status,
     attempts, open_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?)"""
 
@@ -220,12 +222,12 @@ def list_jobs(
 ) -> list[Job]:
     """Newest first."""
     rows = connection.all(
-        f"SELECT {_COLUMNS} FROM jobs WHERE project_id = ? AND id < ? AND (? = '' OR status = ?)"  # noqa: S608  constant columns
-        " ORDER BY id DESC LIMIT ?",
+        f"SELECT {_COLUMNS} FROM jobs WHERE (? = '' OR status = ?) AND {_NEWEST_FIRST}",  # noqa: S608  constant texts
+        status or "",
+        status or "",
         project_id,
-        before or "~",
-        status or "",
-        status or "",
+        before or LAST,
+        project_id,
         limit,
     )
     return [_job(row) for row in rows]

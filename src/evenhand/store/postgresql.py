@@ -98,6 +98,9 @@ class PostgresConnection:
             values = (values[place], *values[:place], *values[place + 1 :])
         return self.ask(sql, *values)
 
+    def look_up(self, columns: str, source: str, *values: Bound) -> list[Row]:
+        return self.ask_texts(columns, source, *values)()
+
     @contextmanager
     def pipelined(self) -> Iterator[None]:
         if self._pipelined:
@@ -189,6 +192,9 @@ class PostgresDialect:
             "default_transaction_read_only": "on",
             "statement_timeout": milliseconds,
             "idle_in_transaction_session_timeout": "30s",
+            # Every question of ours has its index. With statistics that are old, or for a statement that is planned
+            # once for all values, the planner would sometimes rather read a whole table.
+            "enable_seqscan": "off",
         }
         return PostgresConnection(self._connect(settings), writes=False)
 

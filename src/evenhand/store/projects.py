@@ -58,11 +58,11 @@ def get_project(connection: Connection, project_id: str, *, scope: Scope) -> Pro
 
 def list_projects(connection: Connection, *, scope: Scope, after: str | None, limit: int) -> list[Project]:
     """By id."""
+    where, values = ("", ()) if scope is None else (" AND id = ?", (scope,))
     rows = connection.all(
-        "SELECT id, name, created_at FROM projects WHERE id > ? AND (? = '' OR id = ?) ORDER BY id LIMIT ?",
+        f"SELECT id, name, created_at FROM projects WHERE id > ?{where} ORDER BY id LIMIT ?",  # noqa: S608  constant texts
         after or "",
-        scope or "",
-        scope or "",
+        *values,
         limit,
     )
     return [Project(id=row[0], name=row[1], created_at=row[2]) for row in rows]

@@ -9,8 +9,9 @@ from evenhand.core.ids import new_id
 from evenhand.core.objects.experiments import Experiment, Run, RunsAccepted
 from evenhand.core.objects.scores import Score
 from evenhand.core.timestamps import format_instant, now
-from evenhand.store.connection import Connection, Row, Value
+from evenhand.store.connection import Connection, Kind, Row, Value
 from evenhand.store.experiments import count_runs, get_experiment, open_experiment
+from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope
 from evenhand.store.scores import Measurement, insert_scores, scores_of
 from evenhand.store.targets import Target
@@ -18,16 +19,16 @@ from evenhand.store.targets import Target
 _INSERT = """INSERT INTO runs (id, project_id, experiment_id, dataset_item_id, repeat_number, output, trace_id,
     created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 _COLUMNS = "runs.id, runs.experiment_id, runs.dataset_item_id, runs.repeat_number, runs.output, runs.trace_id, runs.created_at"
-# Not `experiment_id = ?`: that lets PostgreSQL walk all runs in the order of their ids and skip those of others.
-PAGE_OF_RUNS = (
-    f"SELECT {_COLUMNS}, NULL FROM runs WHERE (experiment_id, id) > (?, ?) AND experiment_id <= ?"  # noqa: S608  constant columns
-    " ORDER BY experiment_id, id LIMIT ?"
-)
-# The newest score of a scorer stands for the run; an older one is out of date.
-_NEWEST = (
-    "NOT EXISTS (SELECT 1 FROM scores newer WHERE newer.target_id = s.target_id AND newer.target_type = 'run'"
-    " AND newer.scorer_name = s.scorer_name AND newer.id > s.id)"
-)
+# The newest score of a scorer stands for the run; an older one is out of date. PostgreSQL would at times join with the
+# scores of every experiment, so there each run's own is looked up, which the embedded database has no words for.
+_SCORED: dict[Kind, str] = {
+    "postgresql": f"SELECT {_COLUMNS}, s.number FROM runs CROSS JOIN LATERAL (SELECT number FROM scores"  # noqa: S608  constant texts
+    f" WHERE (target_id, id) < (runs.id, '{LAST}') AND target_id >= runs.id AND scorer_name = ?"
+    " AND target_type = 'run' ORDER BY target_id DESC, id DESC LIMIT 1) AS s WHERE",
+    "sqlite": f"SELECT {_COLUMNS}, s.number FROM runs JOIN scores s ON s.target_id = runs.id AND s.scorer_name = ?"  # noqa: S608  constant texts
+    " AND s.target_type = 'run' AND NOT EXISTS (SELECT 1 FROM scores newer WHERE newer.target_id = s.target_id"
+    " AND newer.target_type = 'run' AND newer.scorer_name = s.scorer_name AND newer.id > s.id) WHERE",
+}
 
 
 class NewRun(Struct, frozen=True, kw_only=True):
@@ -143,7 +144,7 @@ def list_runs(
     get_experiment(connection, experiment_id, scope=scope)
     if wanted.scorer_name is None:
         rows = connection.all(
-            PAGE_OF_RUNS,
+            f"SELECT {_COLUMNS}, NULL FROM runs WHERE {oldest_first('experiment_id', 'id')}",  # noqa: S608  constant texts
             experiment_id,
             after[0] if after else "",
             experiment_id,
@@ -158,30 +159,22 @@ def list_runs(
 def _scored_rows(
     connection: Connection, experiment_id: str, wanted: RunFilter, after: tuple[str, ...] | None, limit: int
 ) -> list[Row]:
-    """Reads every run of the experiment: an index by number would cost every score more than this costs here."""
-    conditions = ["runs.experiment_id = ?", "s.scorer_name = ?", "s.target_type = 'run'", _NEWEST]
-    values: list[Value] = [experiment_id, wanted.scorer_name]
-    if wanted.min_value is not None:
-        conditions.append("s.number >= ?")
-        values.append(wanted.min_value)
-    if wanted.max_value is not None:
-        conditions.append("s.number <= ?")
-        values.append(wanted.max_value)
-    if not wanted.by_value:
-        order = "runs.id"
-        if after:
-            conditions.append("runs.id > ?")
-            values.append(after[0])
-    else:
-        conditions.append("s.number IS NOT NULL")
+    """May read every run of the experiment: an index by number would cost every score more than this costs here."""
+    start = after[0] if after and not wanted.by_value else ""
+    values: list[Value] = [wanted.scorer_name, experiment_id, start, experiment_id]
+    conditions = "(runs.experiment_id, runs.id) > (?, ?) AND runs.experiment_id <= ?"
+    for condition, value in (("s.number >= ?", wanted.min_value), ("s.number <= ?", wanted.max_value)):
+        if value is not None:
+            conditions += f" AND {condition}"
+            values.append(value)
+    order = "runs.experiment_id, runs.id"
+    if wanted.by_value:
+        conditions += " AND s.number IS NOT NULL"
         order = "s.number DESC, runs.id DESC" if wanted.descending else "s.number, runs.id"
         if after:
-            conditions.append(f"(s.number, runs.id) {'<' if wanted.descending else '>'} (?, ?)")
+            conditions += f" AND (s.number, runs.id) {'<' if wanted.descending else '>'} (?, ?)"
             values += [float(after[0]), after[1]]
-    sql = (
-        f"SELECT {_COLUMNS}, s.number FROM runs JOIN scores s ON s.target_id = runs.id"  # noqa: S608  constant parts only
-        f" WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"
-    )
+    sql = f"{_SCORED[connection.kind]} {conditions} ORDER BY {order} LIMIT ?"
     return connection.all(sql, *values, limit)
 
 

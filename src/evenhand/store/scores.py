@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 
 from msgspec import Raw, Struct
 
@@ -9,6 +10,7 @@ from evenhand.core.ids import new_id
 from evenhand.core.objects.scores import Score, Source, TargetType
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row, Value
+from evenhand.store.pages import oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.targets import Target, find_targets
 from evenhand.store.totals import Counted, Key, add_to_totals
@@ -127,14 +129,15 @@ def list_scores(
 ) -> list[Score]:
     """Oldest first."""
     rows = connection.all(
-        f"SELECT {_COLUMNS} FROM scores WHERE target_id = ? AND id > ? AND target_type = ? AND project_id = ?"  # noqa: S608  constant columns
-        " AND (? = '' OR scorer_name = ?) ORDER BY id LIMIT ?",
-        target.id,
-        after or "",
+        f"SELECT {_COLUMNS} FROM scores WHERE target_type = ? AND project_id = ? AND (? = '' OR scorer_name = ?)"  # noqa: S608  constant texts
+        f" AND {oldest_first('target_id', 'id')}",
         target.type,
         target.project_id,
         scorer_name or "",
         scorer_name or "",
+        target.id,
+        after or "",
+        target.id,
         limit,
     )
     return [_score(row) for row in rows]
@@ -156,16 +159,16 @@ def scores_of(
     trace_key: str | None = None,
 ) -> dict[str, list[Score]]:
     """The scores of many targets, oldest first; spans are those of one trace."""
-    rows = connection.all(
-        f"SELECT {_COLUMNS} FROM scores WHERE target_id IN [?] AND target_type = ?"  # noqa: S608  constant columns
-        " AND (? = '' OR trace_key = ?) ORDER BY id",
+    rows = connection.look_up(
+        _COLUMNS,
+        "FROM scores WHERE target_id IN [?] AND target_type = ? AND (? = '' OR trace_key = ?)",
         target_ids,
         target_type,
         trace_key or "",
         trace_key or "",
     )
     found: dict[str, list[Score]] = {}
-    for row in rows:
+    for row in sorted(rows, key=itemgetter(0)):
         found.setdefault(row[1], []).append(_score(row))
     return found
 

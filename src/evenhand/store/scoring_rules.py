@@ -14,9 +14,11 @@ from evenhand.core.spans import SpanRecord
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
 from evenhand.store.jobs import NewJob
+from evenhand.store.pages import LAST, newest_first
 from evenhand.store.projects import Scope, not_found
 
 _COLUMNS = "id, project_id, name, filter, sample_rate, scorer_name, config, created_at"
+_NEWEST_FIRST = newest_first("project_id", "id")
 
 
 def create_rule(
@@ -59,9 +61,10 @@ def get_rule(connection: Connection, rule_id: str, *, scope: Scope) -> Rule:
 def list_rules(connection: Connection, *, project_id: str, before: str | None, limit: int) -> list[Rule]:
     """Newest first."""
     rows = connection.all(
-        f"SELECT {_COLUMNS} FROM scoring_rules WHERE project_id = ? AND id < ? ORDER BY id DESC LIMIT ?",  # noqa: S608  constant columns
+        f"SELECT {_COLUMNS} FROM scoring_rules WHERE {_NEWEST_FIRST}",  # noqa: S608  constant texts
         project_id,
-        before or "~",
+        before or LAST,
+        project_id,
         limit,
     )
     return [_rule(row) for row in rows]

@@ -7,6 +7,7 @@ from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import NewToken, Role, Token
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
+from evenhand.store.pages import oldest_first
 from evenhand.store.projects import Scope, not_found
 
 PREFIX = "evh"
@@ -69,13 +70,13 @@ def any_administrator(connection: Connection) -> bool:
 
 def list_tokens(connection: Connection, *, scope: Scope, after: str | None, limit: int) -> list[Token]:
     """By id; what is revoked stays listed."""
-    rows = connection.all(
-        f"SELECT {_COLUMNS} FROM tokens WHERE id > ? AND (? = '' OR project_id = ?) ORDER BY id LIMIT ?",  # noqa: S608  constant columns
-        after or "",
-        scope or "",
-        scope or "",
-        limit,
-    )
+    select = f"SELECT {_COLUMNS} FROM tokens WHERE "  # noqa: S608  constant columns
+    if scope is None:
+        rows = connection.all(f"{select} id > ? ORDER BY id LIMIT ?", after or "", limit)
+    else:
+        rows = connection.all(
+            f"{select} {oldest_first('project_id', 'id')}", scope, after or "", scope, limit
+        )
     return [_token(row) for row in rows]
 
 

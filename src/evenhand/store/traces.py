@@ -1,6 +1,7 @@
 """Traces: read, listed, deleted, and put into the review queue."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import msgspec
 from msgspec import Raw, Struct
@@ -12,6 +13,7 @@ from evenhand.core.objects.traces import Span, SpanError, Trace, TraceRow
 from evenhand.core.spans import instant
 from evenhand.core.timestamps import format_instant
 from evenhand.store.connection import Bound, Connection, Row
+from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.scores import delete_span_scores, scores_of
 from evenhand.store.spans import created_at_of, facet_line, model_line
@@ -24,8 +26,7 @@ _SPAN = (
     "id, parent_span_id, name, start_us, end_us, duration_ms, input, output, tokens_input, tokens_output, model, "
     "metadata, error, clock_skew, received_at"
 )
-LAST = "~"
-"""Sorts after every key."""
+_OLDEST_IN_QUEUE_FIRST = oldest_first("project_id", "queue_key")
 
 
 class TraceFilter(Struct, frozen=True, kw_only=True):
@@ -59,15 +60,17 @@ def find_trace(connection: Connection, trace_id: str, *, scope: Scope, project_i
     """The row of `_TRACE`. An id may occur in several projects; the caller's own, or the newest, is meant."""
     project = scope if scope is not None else project_id
     if project is None:
-        row = connection.one(
-            f"SELECT {_TRACE} FROM traces WHERE id = ? ORDER BY trace_key DESC LIMIT 1",  # noqa: S608  constant columns
-            trace_id,
-        )
+        # Not `ORDER BY … LIMIT 1`: that lets PostgreSQL walk over all traces, the newest first, until it meets one.
+        rows = connection.all(f"SELECT {_TRACE} FROM traces WHERE id = ?", trace_id)  # noqa: S608  constant columns
+        row = max(rows, key=itemgetter(0), default=None)
     else:
+        # In the order of the index by id: another one would have all traces of the project looked at.
         row = connection.one(
-            f"SELECT {_TRACE} FROM traces WHERE project_id = ? AND id = ?",  # noqa: S608  constant columns
+            f"SELECT {_TRACE} FROM traces WHERE (id, project_id) >= (?, ?) AND (id, project_id) <= (?, ?)",  # noqa: S608  constant columns
+            trace_id,
             project,
             trace_id,
+            project,
         )
     if row is None:
         raise not_found("trace", trace_id)
@@ -101,10 +104,13 @@ def list_traces(
     """Newest first, each with the key that a cursor continues from."""
     conditions, values = _conditions(connection, narrow)
     rows = connection.all(
-        f"SELECT {_TRACE} FROM traces WHERE project_id = ? AND trace_key < ?{conditions}"  # noqa: S608  constant texts
-        " ORDER BY trace_key DESC LIMIT ?",
+        # As `newest_first`, with a limit at the other end too.
+        f"SELECT {_TRACE} FROM traces WHERE (project_id, trace_key) < (?, ?) AND (project_id, trace_key) >= (?, ?)"  # noqa: S608  constant texts
+        f"{conditions} ORDER BY project_id DESC, trace_key DESC LIMIT ?",
         project_id,
-        before or LAST,
+        min(before or LAST, narrow.before or LAST),
+        project_id,
+        narrow.after or "",
         *values,
         limit,
     )
@@ -117,8 +123,6 @@ def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[
     parts: list[str] = []
     values: list[Bound] = []
     for condition, value in (
-        ("trace_key >= ?", narrow.after),
-        ("trace_key < ?", narrow.before),
         ("root_name = ?", narrow.name),
         ("root_duration_ms >= ?", narrow.min_duration_ms),
         (holds % "models", None if narrow.model is None else f"\n{model_line(narrow.model)}\n"),
@@ -177,10 +181,10 @@ def list_queue(
         status
     ]
     rows = connection.all(
-        f"SELECT {_TRACE} FROM traces WHERE project_id = ? AND queue_key > ?{narrow}"  # noqa: S608  constant texts
-        " ORDER BY queue_key LIMIT ?",
+        f"SELECT {_TRACE} FROM traces WHERE queue_key IS NOT NULL{narrow} AND {_OLDEST_IN_QUEUE_FIRST}",  # noqa: S608  constant texts
         project_id,
         after or "",
+        project_id,
         limit,
     )
     roots = _roots(connection, rows)
@@ -200,18 +204,15 @@ def list_queue(
 
 
 def _roots(connection: Connection, rows: Sequence[Row]) -> dict[str, QueuedRoot]:
-    wanted = {row[0]: row[3] for row in rows if row[3] is not None}
-    if not wanted:
-        return {}
-    found = connection.all(
-        "SELECT trace_key, id, name, input, output, duration_ms FROM spans WHERE trace_key IN [?] AND id IN [?]",
-        list(wanted),
-        list(wanted.values()),
+    found = connection.look_up(
+        "spans.trace_key, spans.id, spans.name, spans.input, spans.output, spans.duration_ms",
+        "FROM traces JOIN spans ON spans.trace_key = traces.trace_key AND spans.id = traces.root_span_id"
+        " WHERE traces.trace_key IN [?]",
+        [row[0] for row in rows],
     )
     return {
         key: QueuedRoot(id=span_id, name=name, input=raw(read), output=raw(written), duration_ms=duration)
         for key, span_id, name, read, written, duration in found
-        if wanted[key] == span_id
     }
 
 

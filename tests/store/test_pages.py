@@ -1,0 +1,245 @@
+"""A page of a list costs what its owner's rows cost, however many rows others have, on both databases."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+from tests.plans import rows_read, watched_postgres, watched_sqlite
+from tests.postgres import PostgresServer
+
+from evenhand.store.annotations import list_annotations, project_of_annotations
+from evenhand.store.connection import Connection, Value
+from evenhand.store.database import changing
+from evenhand.store.datasets import list_datasets, list_items
+from evenhand.store.experiments import list_experiments
+from evenhand.store.jobs import any_claimable, list_jobs, open_job_count
+from evenhand.store.projects import list_projects
+from evenhand.store.runs import RunFilter, list_runs
+from evenhand.store.scores import list_scores, scores_of
+from evenhand.store.scoring_rules import list_rules
+from evenhand.store.targets import Target, find_targets
+from evenhand.store.tokens import list_tokens
+from evenhand.store.traces import TraceFilter, find_trace, get_trace, list_queue, list_traces
+
+FEW = 60
+MANY = 6_000
+PAGE = 21
+OWNERS = {"a": range(FEW), "many": range(FEW, FEW + MANY), "z": range(FEW + MANY, 2 * FEW + MANY)}
+"""The names of three projects, and of one of each other owner; `a` has the oldest rows, `z` the newest."""
+
+
+def key(n: int) -> str:
+    return f"{n:08d}"
+
+
+class Table(NamedTuple):
+    """How a table is filled."""
+
+    columns: str
+    row: Callable[[str, int], tuple[Value, ...]]
+
+
+TABLES = {
+    "projects": Table("id, name, created_at", lambda who, n: (f"{who}-{key(n)}", "", "")),
+    "tokens": Table(
+        "id, name, project_id, role, secret_hash, created_at",
+        lambda who, n: (key(n), "", who, "read", "", ""),
+    ),
+    "datasets": Table(
+        "id, project_id, name, version, item_count, created_at, updated_at",
+        lambda who, n: (key(n), who, key(n), 1, 0, "", ""),
+    ),
+    "dataset_items": Table(
+        "id, dataset_id, version, input, created_at",
+        lambda who, n: (key(n), key(OWNERS[who][0]), 1, "1", ""),
+    ),
+    "experiments": Table(
+        "id, project_id, name, dataset_id, dataset_version, status, auto_complete, run_count, covered_count, created_at",
+        lambda who, n: (key(n), who, "", "", 1, "running", 0, 0, 0, ""),
+    ),
+    "runs": Table(
+        "id, project_id, experiment_id, dataset_item_id, repeat_number, output, created_at",
+        lambda who, n: (key(n), who, key(OWNERS[who][0]), key(n), 0, "1", ""),
+    ),
+    # Every run has a score, and its owner's first run has one for each of the others too.
+    "scores": Table(
+        "id, project_id, target_type, target_id, scorer_name, number, source, created_at",
+        lambda who, n: (
+            key(n), who, "run", key(n if n % 2 else OWNERS[who][0]), "s", (n % 11) / 10, "custom", "",
+        ),
+    ),
+    "traces": Table(
+        "trace_key, project_id, id, created_at, root_span_id, root_name, root_duration_ms, metadata, facets, models,"
+        " span_count, error_count, tokens, queue_key, annotation_count",
+        lambda who, n: (
+            key(n), who, f"trace {n}", "", "root", f"name {n % 7}", float(n % 900), "{}", f'\n["k","{n % 5}"]\n',
+            f'\n"m{n % 3}"\n', 1, int(n % 10 == 0), 5, key(n), int(n % 8 == 0),
+        ),
+    ),
+    "spans": Table(
+        "trace_key, project_id, id, name, start_us, metadata, clock_skew, received_at",
+        lambda who, n: (key(n), who, f"span {n}", "", n, "{}", 0, ""),
+    ),
+    "annotations": Table(
+        "id, project_id, trace_id, span_id, annotator, created_at",
+        lambda who, n: (key(n), who, f"trace {OWNERS[who][0]}", "s" if n % 2 else None, "", ""),
+    ),
+    "jobs": Table(
+        "id, project_id, target_type, target_id, scorer_name, config, status, attempts, open_at, created_at, updated_at",
+        lambda who, n: (
+            key(n), who, "run", "", "s", "{}", "pending" if who == "a" else "failed", 0, n if who == "a" else None,
+            "", "",
+        ),
+    ),
+    "scoring_rules": Table(
+        "id, project_id, name, filter, sample_rate, scorer_name, config, created_at",
+        lambda who, n: (key(n), who, key(n), "{}", 1.0, "s", "{}", ""),
+    ),
+}  # fmt: skip
+
+
+def fill(url: str, who: str) -> None:
+    with changing(url) as connection:
+        for name, table in TABLES.items():
+            rows = [table.row(who, n) for n in OWNERS[who]]
+            connection.insert_many(name, table.columns.split(", "), rows)
+
+
+Question = Callable[[Connection, str, str | None], Any]
+"""Asked of a connection, for an owner, from a key on."""
+
+
+def traces(**narrow: Any) -> Question:
+    return lambda connection, who, place: list_traces(
+        connection, project_id=who, narrow=TraceFilter(**narrow), before=place, limit=PAGE
+    )
+
+
+def runs(**wanted: Any) -> Question:
+    return lambda connection, who, place: list_runs(
+        connection,
+        key(OWNERS[who][0]),
+        scope=who,
+        wanted=RunFilter(**wanted),
+        after=None if place is None else (("0.5", place) if wanted.get("by_value") else (place,)),
+        limit=PAGE,
+    )
+
+
+def first_run(who: str) -> Target:
+    return Target(type="run", id=key(OWNERS[who][0]), project_id=who)
+
+
+LISTS: dict[str, Question] = {
+    "projects": lambda c, who, place: list_projects(c, scope=f"{who}-{key(3)}", after=place, limit=PAGE),
+    "all projects": lambda c, who, place: list_projects(c, scope=None, after=place, limit=PAGE),
+    "tokens": lambda c, who, place: list_tokens(c, scope=who, after=place, limit=PAGE),
+    "all tokens": lambda c, who, place: list_tokens(c, scope=None, after=place, limit=PAGE),
+    "datasets": lambda c, who, place: list_datasets(c, project_id=who, before=place, limit=PAGE),
+    "items": lambda c, who, place: list_items(c, key(OWNERS[who][0]), scope=who, after=place, limit=PAGE),
+    "experiments": lambda c, who, place: list_experiments(c, project_id=who, before=place, limit=PAGE),
+    "runs": runs(),
+    "runs that were scored": runs(scorer_name="s"),
+    "runs from a value on": runs(scorer_name="s", min_value=0.5),
+    "runs by value": runs(scorer_name="s", by_value=True),
+    "runs of no scorer": runs(scorer_name="nobody"),
+    "scores": lambda c, who, place: list_scores(
+        c, target=first_run(who), scorer_name=None, after=place, limit=PAGE
+    ),
+    "scores of many": lambda c, who, place: scores_of(c, "run", [key(n) for n in OWNERS[who][1:PAGE]]),
+    "traces": traces(),
+    "traces before": traces(before=key(FEW // 2)),
+    "traces after": traces(after=key(FEW + MANY + FEW // 2)),
+    "traces with errors": traces(has_error=True),
+    "traces without errors": traces(has_error=False),
+    "traces in the queue": traces(in_queue=True),
+    "traces outside the queue": traces(in_queue=False),
+    "traces by name": traces(name="name 3"),
+    "traces of no name": traces(name="nobody"),
+    "traces by model": traces(model="m1"),
+    "traces by duration": traces(min_duration_ms=500.0),
+    "traces by metadata": traces(metadata=(("k", "3"),)),
+    "a trace": lambda c, who, place: get_trace(c, f"trace {OWNERS[who][3]}", scope=who),
+    "a trace of any project": lambda c, who, place: find_trace(c, f"trace {OWNERS[who][3]}", scope=None),
+    "a span": lambda c, who, place: find_targets(c, [("span", f"span {OWNERS[who][3]}", who)]),
+    "queue": lambda c, who, place: list_queue(c, project_id=who, status=None, after=place, limit=PAGE),
+    "pending": lambda c, who, place: list_queue(c, project_id=who, status="pending", after=place, limit=PAGE),
+    "annotated": lambda c, who, place: list_queue(
+        c, project_id=who, status="annotated", after=place, limit=PAGE
+    ),
+    "annotations": lambda c, who, place: list_annotations(
+        c, project_id=who, trace_id=f"trace {OWNERS[who][0]}", span_id=None, after=place, limit=PAGE
+    ),
+    "annotations of a span": lambda c, who, place: list_annotations(
+        c, project_id=who, trace_id=f"trace {OWNERS[who][0]}", span_id="s", after=place, limit=PAGE
+    ),
+    "annotations of no trace": lambda c, who, place: project_of_annotations(c, "nobody"),
+    "jobs": lambda c, who, place: list_jobs(c, project_id=who, status=None, before=place, limit=PAGE),
+    "failed jobs": lambda c, who, place: list_jobs(
+        c, project_id=who, status="failed", before=place, limit=PAGE
+    ),
+    "open jobs": lambda c, who, place: (any_claimable(c), open_job_count(c)),
+    "rules": lambda c, who, place: list_rules(c, project_id=who, before=place, limit=PAGE),
+}
+SORTED = {"runs by value"}
+"""What no index has in order; these read all of their owner's rows."""
+
+
+def asked() -> Iterator[tuple[str, str, Question, str | None]]:
+    for name, question in LISTS.items():
+        for who in ("a", "z"):
+            for place in (None, key(OWNERS[who][FEW // 2])):
+                yield name, who, question, place
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_a_small_project_never_reads_the_rows_of_a_large_one(postgres_server: PostgresServer) -> None:
+    """Whatever PostgreSQL believes about the tables, and for plans that are made once for all values."""
+    with postgres_server.database() as url, psycopg.connect(url, autocommit=True) as plain:
+        fill(url, "a")
+        for table in TABLES:
+            plain.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
+        plain.execute("ANALYZE")
+        fill(url, "many")
+        fill(url, "z")
+        assert over_limit(url) == [], "the statistics are from before the large project"
+        plain.execute("DELETE FROM pg_statistic WHERE starelid >= 16384")
+        plain.execute("UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE oid >= 16384 AND relkind = 'r'")
+        assert over_limit(url) == [], "there are no statistics"
+        plain.execute("ANALYZE")
+        assert over_limit(url) == [], "the statistics are right"
+
+
+def over_limit(url: str) -> list[tuple[str, str, bool, int]]:
+    """The questions that look at a good part of the large owner, with how many."""
+    found: list[tuple[str, str, bool, int]] = []
+    with watched_postgres(url) as connection:
+        for name, who, question, place in asked():
+            connection.asked.clear()
+            question(connection, who, place)
+            for statement in list(connection.asked):
+                for generic in (False, True):
+                    read = rows_read(connection.plan(statement, generic=generic))
+                    if read > MANY / 4:
+                        found.append((name, who, generic, read))
+    return found
+
+
+def test_every_page_comes_from_an_index_of_the_embedded_database(tmp_path: Path) -> None:
+    path = tmp_path / "evenhand.db"
+    for who in OWNERS:
+        fill(f"sqlite:///{path}", who)
+    with watched_sqlite(path) as connection:
+        for name, who, question, place in asked():
+            connection.plans.clear()
+            question(connection, who, place)
+            assert connection.plans
+            for sql, steps in connection.plans:
+                assert not [step for step in steps if step.startswith("SCAN ") and "json_each" not in step], (
+                    sql
+                )
+                # An order by the primary key alone would mean to walk over the rows of others.
+                if name not in SORTED and " LIMIT " in sql:
+                    assert not [step for step in steps if "TEMP B-TREE" in step], (sql, steps)

@@ -92,7 +92,9 @@ def list_annotations(
 
 def project_of_annotations(connection: Connection, trace_id: str) -> str | None:
     """The project whose annotations a trace's id means to one who sees all: the trace's, else the newest's."""
-    found = connection.all("SELECT trace_key, project_id FROM traces WHERE id = ?", trace_id) or connection.all(
+    found = connection.all(
+        "SELECT trace_key, project_id FROM traces WHERE id = ?", trace_id
+    ) or connection.all(
         "SELECT MAX(id), project_id FROM annotations WHERE trace_id = ? GROUP BY project_id", trace_id
     )
     return str(max(found)[1]) if found else None

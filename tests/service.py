@@ -92,10 +92,10 @@ class ServiceUnderTest:
 
 
 def page_block(page: str, language: str) -> str:
-    """The first block of a language in a page of the documentation."""
-    found = re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)
-    assert found is not None
-    return found[1]
+    """All blocks of a language in a page of the documentation, one after the other."""
+    found: list[str] = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    assert found
+    return "".join(found)
 
 
 def run_examples(service: ServiceUnderTest, script: str) -> str:

@@ -8,6 +8,7 @@ NaN and Infinity never leave the process either.
 import json
 import math
 import re
+from contextlib import suppress
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -102,16 +103,24 @@ def repeated_key(data: bytes) -> str | None:
 
     Every key comes with one colon, and colons inside strings survive decoding and encoding. So a text whose colons
     are all still there after both has lost no key. Only the others are read by the slow, exact reader.
+
+    A text with objects inside objects is read whole for this: `InputError` when one of its numbers is out of range.
     """
     colons = data.count(b":")
+    try:
+        if colons <= _FLAT and len(_DECODE_TOP(data)) == colons:
+            return None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass  # no object
+    try:
+        whole = _DECODE_ANY(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"invalid JSON: {error}") from None
     # One byte is found much sooner than several: without a backslash nothing is escaped.
     if b"\\" not in data or _ESCAPED_COLON not in data:
-        try:
-            flat = colons <= _FLAT and len(_DECODE_TOP(data)) == colons
-            if flat or _ENCODER.encode(_DECODE_ANY(data)).count(b":") == colons:
+        with suppress(OverflowError):  # a number that cannot be written
+            if _ENCODER.encode(whole).count(b":") == colons:
                 return None
-        except (msgspec.DecodeError, UnicodeDecodeError, OverflowError):
-            pass  # no object, or a number that cannot be read or written: the slow reader takes these as text
     return _first_repeated_key(data)
 
 

@@ -109,6 +109,9 @@ def read_line(line: bytes) -> ItemText | str:
     """The item on a line, or the reason why there is none."""
     try:
         check_depth(line)
+    except InputError:
+        return "nested_too_deeply"
+    try:
         line.decode("utf-8")
         if not line.startswith(b"{"):
             msgspec.json.decode(line)
@@ -118,9 +121,7 @@ def read_line(line: bytes) -> ItemText | str:
             return "duplicate_key"
     except UnicodeDecodeError:
         return "invalid_utf8"
-    except (InputError, RecursionError):
-        return "nested_too_deeply"
-    except (msgspec.DecodeError, ValueError):
+    except (InputError, msgspec.DecodeError, ValueError):
         return "invalid_json"
     except Refusal as refused:
         return _reason(refused)

@@ -28,6 +28,7 @@ MODELS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "em
 TOKENS_INPUT = ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.usage.prompt_tokens")
 TOKENS_OUTPUT = ("gen_ai.usage.output_tokens", "llm.token_count.completion", "gen_ai.usage.completion_tokens")
 UNNAMED = "(unnamed)"
+NO_TRACE, NO_SPAN = "0" * 32, "0" * 16
 MAX_NAME = 1_000
 
 _NESTED = (dict, list)
@@ -93,26 +94,16 @@ def to_record(wire: WireSpan, received_us: int) -> SpanRecord:
 
 def _parent(wire: WireSpan) -> str | None:
     """The parent's id, None for a root; `Rejected` unless all ids are what OTLP says."""
-    if not _is_id(wire.trace_id, 16):
-        raise Rejected(f"span '{wire.span_id[:32]}': the trace id must be 16 bytes and not all zero")
-    if not _is_id(wire.span_id, 8):
-        raise Rejected(f"a span of trace '{wire.trace_id}': the span id must be 8 bytes and not all zero")
-    parent = wire.parent_span_id
-    if not parent.strip("0"):
-        return None
-    if not _is_id(parent, 8):
-        raise Rejected(f"span '{wire.span_id}': the parent span id must be 8 bytes")
-    return parent
-
-
-def _is_id(text: str, size: int) -> bool:
-    """So many bytes in hexadecimal, not all zero."""
-    try:
-        # White space between bytes is let through here, but then they are too few.
-        data = bytes.fromhex(text)
-    except ValueError:
-        return False
-    return len(data) == size and len(text) == 2 * size and any(data)
+    trace_id, span_id, parent = wire.trace_id, wire.span_id, wire.parent_span_id
+    if len(trace_id) != 32 or trace_id == NO_TRACE:
+        raise Rejected(f"span '{span_id[:32]}': the trace id must be 16 bytes and not all zero")
+    if len(span_id) != 16 or span_id == NO_SPAN:
+        raise Rejected(f"a span of trace '{trace_id}': the span id must be 8 bytes and not all zero")
+    if len(parent) == 16 and parent != NO_SPAN:
+        return parent
+    if parent.strip("0"):
+        raise Rejected(f"span '{span_id}': the parent span id must be 8 bytes")
+    return None
 
 
 def _times(wire: WireSpan, received_us: int) -> tuple[int, int | None, float | None, bool]:
@@ -137,8 +128,7 @@ def _storable(text: str) -> str:
 
 def _text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
     for name in names:
-        value = attributes.get(name)
-        if isinstance(value, str) and value:
+        if name in attributes and isinstance(value := attributes[name], str) and value:
             del attributes[name]
             return _storable(value)[:MAX_NAME]
     return None

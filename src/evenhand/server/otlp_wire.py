@@ -51,11 +51,11 @@ class WireSpan(Struct, kw_only=True, gc=False):
     takes out what was used."""
 
     trace_id: str
-    """Hexadecimal, possibly invalid."""
+    """Hexadecimal, possibly of the wrong length."""
     span_id: str
-    """Hexadecimal, possibly invalid."""
+    """The same."""
     parent_span_id: str
-    """Hexadecimal, empty for a root."""
+    """The same; empty or all zero for a root."""
     name: str
     kind: int
     start_ns: int
@@ -125,12 +125,11 @@ def _proto_span(span: "Span", origin: Origin) -> WireSpan:
 
 
 def _proto_attributes(pairs: "Sequence[KeyValue]") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for pair in pairs[:]:
-        value = pair.value
-        # Only one of the fields is set, nearly always the first or the second; asking which costs more than a look.
-        found[pair.key] = value.string_value or value.int_value or _proto_value(value)
-    return found
+    # Only one of the fields is set, nearly always the first or the second; asking which costs more than a look.
+    return {
+        pair.key: (value := pair.value).string_value or value.int_value or _proto_value(value)
+        for pair in pairs[:]
+    }
 
 
 def _proto_value(value: "AnyValue") -> Any:
@@ -242,9 +241,9 @@ def _json_spans(request: _JsonRequest) -> Iterator[WireSpan]:
 
 def _json_span(span: _JsonSpan, origin: Origin) -> WireSpan:
     return WireSpan(
-        trace_id=span.trace_id.lower(),
-        span_id=span.span_id.lower(),
-        parent_span_id=span.parent_span_id.lower(),
+        trace_id=_hexadecimal(span.trace_id),
+        span_id=_hexadecimal(span.span_id),
+        parent_span_id=_hexadecimal(span.parent_span_id),
         name=span.name,
         kind=span.kind if isinstance(span.kind, int) else _named_kind(span.kind),
         start_ns=_unsigned(span.start_time_unix_nano),
@@ -262,6 +261,16 @@ def _json_span(span: _JsonSpan, origin: Origin) -> WireSpan:
         status_message=span.status.message,
         origin=origin,
     )
+
+
+def _hexadecimal(text: str) -> str:
+    """The text in small letters; something of a length that no id has when it is not hexadecimal."""
+    small = text.lower()
+    try:
+        plain = bytes.fromhex(small).hex() == small  # white space between the digits is let through by the first
+    except ValueError:
+        plain = False
+    return small if plain else "?"
 
 
 def _named_kind(name: str) -> int:

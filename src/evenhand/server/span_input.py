@@ -6,10 +6,10 @@ spans are wrong and why.
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError, Refusal
@@ -22,6 +22,10 @@ MAX_ID = 200
 MAX_NAME = 1_000
 MAX_NAMED = 100
 """How many bad spans an answer names."""
+
+SpanId = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
+SpanText = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+Tokens = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 
 
 class ErrorInput(Struct, frozen=True, kw_only=True, gc=False):
@@ -38,15 +42,15 @@ class ErrorInput(Struct, frozen=True, kw_only=True, gc=False):
 class SpanInput(Struct, frozen=True, kw_only=True, gc=False):
     """A span as a client sends it."""
 
-    id: str
+    id: SpanId
     """Unique within its trace."""
-    trace_id: str
+    trace_id: SpanId
     """The trace it belongs to."""
-    name: str
+    name: SpanText
     """What the operation is called."""
     start_time: str
     """ISO 8601."""
-    parent_span_id: str | None = None
+    parent_span_id: SpanId | None = None
     """The span that caused it; absent for the root. It may arrive later."""
     end_time: str | None = None
     """ISO 8601."""
@@ -56,11 +60,11 @@ class SpanInput(Struct, frozen=True, kw_only=True, gc=False):
     """Any JSON."""
     output: Raw = field(default_factory=Raw)
     """Any JSON."""
-    tokens_input: int | None = None
+    tokens_input: Tokens | None = None
     """Tokens that the model read."""
-    tokens_output: int | None = None
+    tokens_output: Tokens | None = None
     """Tokens that the model wrote."""
-    model: str | None = None
+    model: SpanText | None = None
     """The model that was asked for."""
     metadata: Raw = field(default_factory=Raw)
     """A flat object: strings, numbers, booleans and nulls."""
@@ -90,16 +94,16 @@ _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 def checked_records(spans: Sequence[SpanInput]) -> list[SpanRecord]:
     """What will be stored; `INVALID_SPAN` naming every bad span when there is one."""
-    records: list[SpanRecord] = []
-    faults: list[dict[str, Any]] = []
-    for index, span in enumerate(spans):
-        try:
-            records.append(record_of(span))
-        except SpanFault as fault:
-            faults.append(_named(index, span.id, fault))
-    if faults:
-        raise invalid_spans(faults)
-    return records
+    try:
+        return [record_of(span) for span in spans]
+    except SpanFault:
+        faults: list[dict[str, Any]] = []
+        for index, span in enumerate(spans):
+            try:
+                record_of(span)
+            except SpanFault as fault:
+                faults.append(_named(index, span.id, fault))
+        raise invalid_spans(faults) from None
 
 
 def invalid_spans(faults: Sequence[dict[str, Any]]) -> Refusal:
@@ -127,7 +131,7 @@ def malformed_batch(body: bytes, error: Exception) -> Exception:
     faults: list[dict[str, Any]] = []
     for index, text in enumerate(spans):
         try:
-            record_of(_typed(bytes(text)))
+            record_of(_readable(_typed(bytes(text))))
         except SpanFault as fault:
             faults.append(_named(index, _id_of(bytes(text)), fault))
     return invalid_spans(faults) if faults else error
@@ -167,15 +171,30 @@ def _typed(text: bytes) -> SpanInput:
         raise SpanFault(inside.group(1) if inside else "span", message.split(" - at ")[0]) from None
 
 
+def _readable(span: SpanInput) -> SpanInput:
+    """The span itself, of a batch that was refused as a whole; `SpanFault` when it holds what made it so."""
+    for name in ("id", "trace_id", "parent_span_id", "name", "model"):
+        if "\x00" in (getattr(span, name) or ""):
+            raise SpanFault(name, "the character NUL is not possible here")
+    for name in ("input", "output", "metadata"):
+        try:
+            _ANY.decode(getattr(span, name) or b"null")
+        except msgspec.DecodeError as error:
+            raise SpanFault(name, str(error)) from None
+    return span
+
+
 def record_of(span: SpanInput) -> SpanRecord:
-    """The span, checked; `SpanFault` says what is wrong with it."""
-    _check_id("id", span.id)
-    _check_id("trace_id", span.trace_id)
-    if span.parent_span_id is not None:
-        _check_id("parent_span_id", span.parent_span_id)
-    _check_text("name", span.name)
-    if span.model is not None:
-        _check_text("model", span.model)
+    """The span, checked; `SpanFault` says what is wrong with it.
+
+    Lengths were checked by the decoder. That no name holds a NUL and that all numbers in free JSON can be read was
+    checked for the whole batch.
+    """
+    model = span.model
+    if span.name.isspace():
+        raise SpanFault("name", "it is empty")
+    if model is not None and model.isspace():
+        raise SpanFault("model", "it is empty")
     start = _instant("start_time", span.start_time)
     end = None if span.end_time is None else _instant("end_time", span.end_time)
     if end is not None and end < start:
@@ -188,24 +207,14 @@ def record_of(span: SpanInput) -> SpanRecord:
         parent_span_id=span.parent_span_id,
         end_us=end,
         duration_ms=_given_duration(span) if end is None else (end - start) / 1000,
-        input=_json("input", span.input),
-        output=_json("output", span.output),
-        tokens_input=_count("tokens_input", span.tokens_input),
-        tokens_output=_count("tokens_output", span.tokens_output),
-        model=span.model,
+        input=_text(span.input),
+        output=_text(span.output),
+        tokens_input=span.tokens_input,
+        tokens_output=span.tokens_output,
+        model=model,
         metadata=_flat(span.metadata),
         error=None if span.error is None else _ENCODER.encode(span.error).decode(),
     )
-
-
-def _check_id(field: str, value: str) -> None:
-    if not value or len(value) > MAX_ID or "\x00" in value:
-        raise SpanFault(field, f"it must have 1 to {MAX_ID} characters, none of them NUL")
-
-
-def _check_text(field: str, value: str) -> None:
-    if not value.strip() or len(value) > MAX_NAME or "\x00" in value:
-        raise SpanFault(field, f"it must have 1 to {MAX_NAME} characters, none of them NUL")
 
 
 def _instant(field: str, text: str) -> int:
@@ -222,30 +231,18 @@ def _given_duration(span: SpanInput) -> float | None:
     return given
 
 
-def _count(field: str, value: int | None) -> int | None:
-    if value is not None and not 0 <= value <= MAX_TOKENS:
-        raise SpanFault(field, f"it must be a whole number from 0 to {MAX_TOKENS}")
-    return value
-
-
-def _json(field: str, value: Raw) -> str | None:
+def _text(value: Raw) -> str | None:
     text = str(value, "utf-8")
-    if text[:1] == '"':
-        return text
-    if text in ("", "null"):
-        return None
-    # Raw text has only been skimmed: a number that nobody can read back must not get in.
-    try:
-        _ANY.decode(value)
-    except msgspec.DecodeError as error:
-        raise SpanFault(field, str(error)) from None
-    return text
+    return None if text in ("", "null") else text
 
 
 def _flat(value: Raw) -> str:
     text = str(value, "utf-8")
-    if text in ("", "null", "{}"):
+    if text in ("", "null"):
         return "{}"
+    # One brace and no bracket: nothing can be nested. The others may have them in strings.
+    if text.rfind("{") == 0 and "[" not in text:
+        return text
     try:
         _METADATA.decode(value)
     except msgspec.DecodeError as error:

@@ -14,18 +14,19 @@ MAX_DURATION_MS = 1e15
 
 
 class SpanRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """A checked span, as it is stored. JSON values are kept as the text that came in."""
+    """A checked span, as it is stored: the fields are columns of its table, in this order (the trace's key takes the
+    place of its id). JSON values are kept as the text that came in."""
 
-    id: str
-    """Chosen by the client; unique within its trace."""
     trace_id: str
     """Chosen by the client; unique within its project."""
+    id: str
+    """Chosen by the client; unique within its trace."""
+    parent_span_id: str | None = None
+    """The span that caused this one; None for the root. It may arrive later, or never."""
     name: str
     """What the operation is called."""
     start_us: int
     """Microseconds since 1970, UTC."""
-    parent_span_id: str | None = None
-    """The span that caused this one; None for the root. It may arrive later, or never."""
     end_us: int | None = None
     """Microseconds since 1970, UTC; None while it is not known."""
     duration_ms: float | None = None
@@ -44,8 +45,8 @@ class SpanRecord(Struct, frozen=True, kw_only=True, gc=False):
     """JSON text of a flat object: strings, numbers, booleans and nulls."""
     error: str | None = None
     """JSON text of `{message, type?, stack?}`; None when the operation succeeded."""
-    clock_skew: bool = False
-    """The client's clock was impossible (it ended before it started); the times are kept as they came."""
+    clock_skew: int = 0
+    """1 when the client's clock was impossible (it ended before it started); the times are kept as they came."""
 
 
 def microseconds(instant: datetime) -> int:

@@ -88,7 +88,7 @@ def to_record(wire: WireSpan, received_us: int) -> SpanRecord:
         output=written,
         error=None if error is None else _ENCODER.encode(error).decode(),
         metadata=_ENCODER.encode(_metadata(wire, attributes, events)).decode(),
-        clock_skew=skewed,
+        clock_skew=int(skewed),
     )
 
 

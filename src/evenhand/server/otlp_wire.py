@@ -267,7 +267,9 @@ def _hexadecimal(text: str) -> str:
     """The text in small letters; something of a length that no id has when it is not hexadecimal."""
     small = text.lower()
     try:
-        plain = bytes.fromhex(small).hex() == small  # white space between the digits is let through by the first
+        plain = (
+            bytes.fromhex(small).hex() == small
+        )  # white space between the digits is let through by the first
     except ValueError:
         plain = False
     return small if plain else "?"

@@ -4,7 +4,7 @@ Every statement is written once, for both dialects: `?` for a bound value, and `
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import chain
@@ -77,8 +77,11 @@ class Connection(Protocol):
     def run_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
         """Execute a change for each row of values; an `INSERT … VALUES (?, …)` takes many rows at once."""
 
-    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
-        """Add many rows in the quickest way that the database has; the names are constants of this package."""
+    def insert_many(
+        self, table: str, always: Mapping[str, Value], columns: Sequence[str], values: Sequence[Value]
+    ) -> None:
+        """Add many rows in the quickest way that the database has: `values` are those of `columns`, one row after the
+        other, and `always` those that all rows share. The names are constants of this package."""
 
     def script(self, sql: str) -> None:
         """Execute several statements of a migration."""

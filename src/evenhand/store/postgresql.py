@@ -6,7 +6,7 @@ load of many requests, so little is lost by it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, LiteralString
@@ -130,11 +130,15 @@ class PostgresConnection:
         with self.pipelined(), self._raw.cursor() as cursor:
             cursor.executemany(translated(sql), rows)
 
-    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
-        statement: LiteralString = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+    def insert_many(
+        self, table: str, always: Mapping[str, Value], columns: Sequence[str], values: Sequence[Value]
+    ) -> None:
+        names = ", ".join((*always, *columns))
+        statement: LiteralString = f"COPY {table} ({names}) FROM STDIN"
+        shared, width = tuple(always.values()), len(columns)
         with self._raw.cursor() as cursor, cursor.copy(statement) as copy:
-            for row in rows:
-                copy.write_row(row)
+            for start in range(0, len(values), width):
+                copy.write_row((*shared, *values[start : start + width]))
 
     def script(self, sql: str) -> None:
         # Byte order everywhere, so that both databases sort and page alike.

@@ -1,43 +1,32 @@
 """Spans on their way in: checked against what is stored, then written in bulk, all in one transaction."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
-
-import msgspec
 
 from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
 from evenhand.core.spans import SpanRecord, cycle_members, instant
-from evenhand.core.timestamps import format_instant, now
+from evenhand.core.timestamps import format_instant
+from evenhand.store.arrivals import SPAN_COLUMNS, Batch, Facts, prepare, with_models
 from evenhand.store.connection import Connection, Value
 from evenhand.store.jobs import add_jobs
 from evenhand.store.scoring_rules import jobs_for
 
-_SPAN_COLUMNS = (
-    "trace_key", "project_id", "id", "parent_span_id", "name", "start_us", "end_us", "duration_ms", "input", "output",
-    "tokens_input", "tokens_output", "model", "metadata", "error", "clock_skew", "received_at",
-)  # fmt: skip
 _TRACE_COLUMNS = (
-    "trace_key", "project_id", "id", "created_at", "root_span_id", "root_name", "root_duration_ms", "metadata",
-    "facets", "models", "span_count", "error_count", "tokens", "annotation_count",
+    "trace_key", "id", "created_at", "root_span_id", "root_name", "root_duration_ms", "metadata", "facets", "models",
+    "span_count", "error_count", "tokens",
 )  # fmt: skip
 _UPDATE_TRACE = """UPDATE traces SET root_span_id = ?, root_name = ?, root_duration_ms = ?, metadata = ?, facets = ?,
     models = ?, span_count = span_count + ?, error_count = error_count + ?, tokens = tokens + ? WHERE trace_key = ?"""
-
-_ENCODER = msgspec.json.Encoder()
 
 
 class Stored(NamedTuple):
     """What the checks need to know of a trace that is there already."""
 
     key: str
-    root_span_id: str | None
-    root_name: str | None
-    root_duration_ms: float | None
-    metadata: str
-    facets: str
+    facts: Facts
     models: str
 
 
@@ -60,71 +49,52 @@ class Ingested(NamedTuple):
     """How many scores the project's rules asked for."""
 
 
-class Arriving(NamedTuple):
-    """The new spans of one trace."""
-
-    spans: list[SpanRecord]
-    """In the order they came."""
-    parents: dict[str, str | None]
-    """Span id to parent's id."""
-
-
 class Checked(NamedTuple):
     """A batch that may be written: nothing was changed yet."""
 
-    fresh: Sequence[SpanRecord]
+    fresh: Batch
     """The spans that are new."""
-    by_trace: dict[str, Arriving]
-    """The same, by trace id."""
     traces: dict[str, Stored]
     """Those of their traces that are there already."""
     faults: list[Fault]
     """The spans that are left out (only when leaving out is allowed)."""
 
 
-def check(connection: Connection, project_id: str, spans: Sequence[SpanRecord], *, resend: bool) -> Checked:
+def check(connection: Connection, batch: Batch, *, resend: bool) -> Checked:
     """Look at a batch beside what is stored. Strictly, one bad span refuses all of them; with `resend` (OTLP) a span
     that is there already is passed over, spans in a cycle are left out, and several roots are allowed.
 
     Whole traces are looked at first, and single spans only where something is wrong."""
-    by_trace = _by_trace(spans)
-    traces = _stored_traces(connection, project_id, by_trace)
-    fresh, repeated = _split_repeated(connection, traces, by_trace, spans)
+    traces = _stored_traces(connection, batch)
+    repeated = _repeated(connection, traces, batch)
+    fresh = batch
     if repeated:
-        by_trace = _by_trace(fresh)
-    cyclic = _cyclic(connection, traces, by_trace)
+        known = set(map(id, repeated))
+        fresh = prepare(batch.project_id, [span for span in batch.spans if id(span) not in known])
+    cyclic = fresh.cyclic | _cyclic_with_stored(connection, traces, fresh)
     faults = [
         Fault("CIRCULAR_SPAN_REFERENCE", span, "the span is its own ancestor")
-        for span in (fresh if cyclic else ())
+        for span in (fresh.spans if cyclic else ())
         if (span.trace_id, span.id) in cyclic
     ]
     if not resend:
-        faults += _second_roots(traces, by_trace, fresh)
-        faults += _foreign_parents(connection, project_id, by_trace, fresh)
+        faults += _second_roots(traces, fresh)
+        faults += _foreign_parents(connection, fresh)
         faults += [Fault("DUPLICATE_SPAN", span, "the trace has a span with this id") for span in repeated]
         if faults:
-            raise refusal(faults, spans)
+            raise refusal(faults, batch.spans)
     elif cyclic:
-        fresh = [span for span in fresh if (span.trace_id, span.id) not in cyclic]
-        by_trace = _by_trace(fresh)
-    return Checked(fresh, by_trace, traces, faults)
+        left = [span for span in fresh.spans if (span.trace_id, span.id) not in cyclic]
+        fresh = prepare(batch.project_id, left)
+    return Checked(fresh, traces, faults)
 
 
-def write(connection: Connection, project_id: str, checked: Checked) -> Ingested:
+def write(connection: Connection, checked: Checked) -> Ingested:
     """Store a batch in the transaction that checked it."""
-    keys = _write(connection, project_id, checked.traces, checked.by_trace)
-    jobs = add_jobs(connection, jobs_for(connection, project_id, checked.fresh, keys))
+    fresh = checked.fresh
+    keys = _write(connection, checked.traces, fresh)
+    jobs = add_jobs(connection, jobs_for(connection, fresh.project_id, fresh.spans, keys))
     return Ingested(keys, checked.faults, len(jobs))
-
-
-def _by_trace(spans: Sequence[SpanRecord]) -> dict[str, Arriving]:
-    groups: dict[str, list[SpanRecord]] = defaultdict(list)
-    for span in spans:
-        groups[span.trace_id].append(span)
-    return {
-        trace_id: Arriving(some, {span.id: span.parent_span_id for span in some})
-        for trace_id, some in groups.items()
-    }
 
 
 def refusal(faults: Sequence[Fault], spans: Sequence[SpanRecord]) -> Refusal:
@@ -145,87 +115,76 @@ def refusal(faults: Sequence[Fault], spans: Sequence[SpanRecord]) -> Refusal:
     return Refusal(code, f"span '{first.span.id}': {first.reason}", {"spans": named})
 
 
-def _stored_traces(connection: Connection, project_id: str, ids: Iterable[str]) -> dict[str, Stored]:
+def _stored_traces(connection: Connection, batch: Batch) -> dict[str, Stored]:
     rows = connection.all(
-        "SELECT id, trace_key, root_span_id, root_name, root_duration_ms, metadata, facets, models FROM traces "
+        "SELECT id, trace_key, models, root_span_id, root_name, root_duration_ms, metadata, facets FROM traces "
         "WHERE project_id = ? AND id IN [?]",
-        project_id,
-        list(ids),
+        batch.project_id,
+        list(batch.by_trace),
     )
-    return {row[0]: Stored(*row[1:]) for row in rows}
+    return {row[0]: Stored(row[1], Facts(*row[3:]), row[2]) for row in rows}
 
 
-def _split_repeated(
-    connection: Connection,
-    traces: dict[str, Stored],
-    by_trace: dict[str, Arriving],
-    spans: Sequence[SpanRecord],
-) -> tuple[Sequence[SpanRecord], list[SpanRecord]]:
-    """The spans that are new, and those that are stored already or come twice in the batch."""
+def _repeated(connection: Connection, traces: dict[str, Stored], batch: Batch) -> list[SpanRecord]:
+    """The spans that are stored already or come twice in the batch."""
     seen: set[tuple[str, str]] = set()
     if traces:
         by_key = {stored.key: trace_id for trace_id, stored in traces.items()}
         rows = connection.all(
             "SELECT trace_key, id FROM spans WHERE trace_key IN [?] AND id IN [?]",
             list(by_key),
-            [span_id for trace_id in traces for span_id in by_trace[trace_id].parents],
+            [span_id for trace_id in traces for span_id in batch.by_trace[trace_id].parents],
         )
         seen = {(by_key[key], span_id) for key, span_id in rows}
-    if not seen and sum(len(arriving.parents) for arriving in by_trace.values()) == len(spans):
-        return spans, []
-    fresh: list[SpanRecord] = []
+    if not seen and sum(len(arriving.parents) for arriving in batch.by_trace.values()) == len(batch.spans):
+        return []
     repeated: list[SpanRecord] = []
-    for span in spans:
+    for span in batch.spans:
         name = (span.trace_id, span.id)
-        (repeated if name in seen else fresh).append(span)
+        if name in seen:
+            repeated.append(span)
         seen.add(name)
-    return fresh, repeated
+    return repeated
 
 
-def _cyclic(
-    connection: Connection, traces: dict[str, Stored], by_trace: dict[str, Arriving]
+def _cyclic_with_stored(
+    connection: Connection, traces: dict[str, Stored], batch: Batch
 ) -> set[tuple[str, str]]:
-    """The new spans that are their own ancestors, what is stored included."""
-    chains = {trace_id: arriving.parents for trace_id, arriving in by_trace.items()}
-    _add_stored_parents(connection, traces, chains)
-    return {(trace_id, span_id) for trace_id, parents in chains.items() for span_id in cycle_members(parents)}
-
-
-def _add_stored_parents(
-    connection: Connection, traces: dict[str, Stored], chains: dict[str, dict[str, str | None]]
-) -> None:
+    """The new spans that are their own ancestors through spans that are stored."""
     # A stored span can only take part in a new cycle when a parent that it was waiting for arrives.
-    touched = {traces[trace_id].key: trace_id for trace_id in chains if trace_id in traces}
+    touched = {traces[trace_id].key: trace_id for trace_id in batch.by_trace if trace_id in traces}
     if not touched:
-        return
-    new_ids = [span_id for trace_id in touched.values() for span_id in chains[trace_id]]
+        return set()
     waiting = connection.all(
         "SELECT DISTINCT trace_key FROM spans WHERE trace_key IN [?] AND parent_span_id IN [?]",
         list(touched),
-        new_ids,
+        [span_id for trace_id in touched.values() for span_id in batch.by_trace[trace_id].parents],
     )
     if not waiting:
-        return
+        return set()
     rows = connection.all(
         "SELECT trace_key, id, parent_span_id FROM spans WHERE trace_key IN [?]", [row[0] for row in waiting]
     )
-    for key in {row[0] for row in rows}:
-        chains[touched[key]] = dict(chains[touched[key]])  # what arrives is looked at again without these
+    chains: dict[str, dict[str, str | None]] = defaultdict(dict)
     for key, span_id, parent in rows:
-        chains[touched[key]].setdefault(span_id, parent)
+        chains[touched[key]][span_id] = parent
+    return {
+        (trace_id, span_id)
+        for trace_id, stored in chains.items()
+        for span_id in cycle_members({**stored, **batch.by_trace[trace_id].parents})
+    }
 
 
-def _second_roots(
-    traces: dict[str, Stored], by_trace: dict[str, Arriving], fresh: Sequence[SpanRecord]
-) -> list[Fault]:
-    roots = {trace_id: stored.root_span_id for trace_id, stored in traces.items() if stored.root_span_id}
-    if all(
-        list(arriving.parents.values()).count(None) + (trace_id in roots) <= 1
-        for trace_id, arriving in by_trace.items()
-    ):
+def _second_roots(traces: dict[str, Stored], batch: Batch) -> list[Fault]:
+    roots = {
+        trace_id: stored.facts.root_span_id
+        for trace_id, stored in traces.items()
+        if stored.facts.root_span_id
+    }
+    if all(arriving.root_count + (trace_id in roots) <= 1 for trace_id, arriving in batch.by_trace.items()):
         return []
     faults = []
-    for span in fresh:
+    for span in batch.spans:
         if span.parent_span_id is None:
             first = roots.setdefault(span.trace_id, span.id)
             if first != span.id:
@@ -239,88 +198,62 @@ def _second_roots(
     return faults
 
 
-def _foreign_parents(
-    connection: Connection, project_id: str, by_trace: dict[str, Arriving], fresh: Sequence[SpanRecord]
-) -> list[Fault]:
+def _foreign_parents(connection: Connection, batch: Batch) -> list[Fault]:
     """Spans whose parent is known, but only in other traces."""
-    outside: set[str | None] = set()
-    for arriving in by_trace.values():
-        outside |= set(arriving.parents.values()) - arriving.parents.keys()
-    outside.discard(None)
+    outside: set[str | None] = set().union(*(arriving.outside for arriving in batch.by_trace.values()))
     if not outside:
         return []
     homes: dict[str | None, set[str]] = defaultdict(set)
-    for span in fresh:
+    for span in batch.spans:
         homes[span.id].add(span.trace_id)
     rows = connection.all(
         "SELECT s.id, t.id FROM spans s JOIN traces t ON t.trace_key = s.trace_key "
         "WHERE s.project_id = ? AND s.id IN [?]",
-        project_id,
+        batch.project_id,
         [span_id for span_id in outside if span_id is not None],
     )
     for span_id, trace_id in rows:
         homes[span_id].add(trace_id)
     return [
         Fault("INVALID_SPAN_PARENT", span, f"its parent '{span.parent_span_id}' belongs to another trace")
-        for span in fresh
+        for span in batch.spans
         if span.parent_span_id in outside
         and homes[span.parent_span_id]
         and span.trace_id not in homes[span.parent_span_id]
     ]
 
 
-def _write(
-    connection: Connection, project_id: str, traces: dict[str, Stored], by_trace: dict[str, Arriving]
-) -> dict[str, str]:
+def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> dict[str, str]:
     keys: dict[str, str] = {}
-    new: list[tuple[Value, ...]] = []
+    span_keys: list[str] = []
+    new: list[Value] = []
     known: list[tuple[Value, ...]] = []
-    rows: list[tuple[Value, ...]] = []
-    received_at = format_instant(now())
-    for trace_id, (spans, _) in by_trace.items():
+    for trace_id, arriving in batch.by_trace.items():
         stored = traces.get(trace_id)
-        after, counts = _counted_in(stored, spans)
-        key = keys[trace_id] = after.key
         if stored is None:
-            new.append((key, project_id, trace_id, created_at_of(key), *after[1:], *counts, 0))
+            key = new_id()
+            facts = arriving.facts or Facts()
+            new += (
+                key, trace_id, created_at_of(key), *facts, with_models("", arriving.models), *arriving.counts
+            )  # fmt: skip
         else:
-            known.append((*after[1:], *counts, key))
-        rows += [
-            (
-                key, project_id, s.id, s.parent_span_id, s.name, s.start_us, s.end_us, s.duration_ms, s.input, s.output,
-                s.tokens_input, s.tokens_output, s.model, s.metadata, s.error, int(s.clock_skew), received_at,
-            )
-            for s in spans
-        ]  # fmt: skip
+            key = stored.key
+            facts = stored.facts
+            if arriving.facts is not None and facts.root_span_id is None:
+                facts = arriving.facts
+            known.append((*facts, with_models(stored.models, arriving.models), *arriving.counts, key))
+        keys[trace_id] = key
+        span_keys += [key] * len(arriving.spans)
     if new:
-        connection.insert_many("traces", _TRACE_COLUMNS, new)
+        connection.insert_many(
+            "traces", {"project_id": batch.project_id, "annotation_count": 0}, _TRACE_COLUMNS, new
+        )
     if known:
         connection.run_many(_UPDATE_TRACE, known)
-    connection.insert_many("spans", _SPAN_COLUMNS, rows)
+    batch.values[:: len(SPAN_COLUMNS)] = span_keys
+    always = {"project_id": batch.project_id, "received_at": batch.received_at}
+    connection.insert_many("spans", always, SPAN_COLUMNS, batch.values)
     return keys
-
-
-def _counted_in(stored: Stored | None, spans: Sequence[SpanRecord]) -> tuple[Stored, tuple[int, int, int]]:
-    """The trace with its new spans, and how many spans, errors and tokens they add."""
-    root: SpanRecord | None = None
-    errors = tokens = 0
-    models: dict[str, None] = {}
-    for span in spans:
-        if root is None and span.parent_span_id is None:
-            root = span
-        if span.error is not None:
-            errors += 1
-        tokens += (span.tokens_input or 0) + (span.tokens_output or 0)
-        if span.model is not None:
-            models[span.model] = None
-    key = new_id() if stored is None else stored.key
-    lines = _with_models("" if stored is None else stored.models, models)
-    facts: tuple[str | None, str | None, float | None, str, str] = (None, None, None, "{}", "")
-    if root is not None and (stored is None or stored.root_span_id is None):
-        facts = (root.id, root.name, root.duration_ms, root.metadata, facet_lines(root.metadata))
-    elif stored is not None:
-        facts = stored[1:6]
-    return Stored(key, *facts, lines), (len(spans), errors, tokens)
 
 
 def created_at_of(key: str) -> str:
@@ -331,35 +264,3 @@ def created_at_of(key: str) -> str:
 @lru_cache(maxsize=16)
 def _millisecond(digits: str) -> str:
     return format_instant(instant(int(digits, 16) * 1000))  # the traces of one batch mostly share theirs
-
-
-def facet_lines(metadata: str) -> str:
-    """One line per entry, so that a filter is a search for a line."""
-    if metadata == "{}":
-        return ""
-    entries = msgspec.json.decode(metadata)
-    return (
-        "\n" + _ENCODER.encode_lines([(name, facet_text(value)) for name, value in entries.items()]).decode()
-    )
-
-
-def facet_text(value: object) -> str:
-    """A metadata value as a query string spells it."""
-    return value if isinstance(value, str) else _ENCODER.encode(value).decode()
-
-
-def facet_line(name: str, text: str) -> str:
-    """JSON escapes line breaks, so a line cannot hold another."""
-    return _ENCODER.encode((name, text)).decode()
-
-
-def model_line(model: str) -> str:
-    return _ENCODER.encode(model).decode()
-
-
-def _with_models(lines: str, models: Iterable[str]) -> str:
-    for model in models:
-        line = model_line(model)
-        if f"\n{line}\n" not in lines:
-            lines = f"{lines or chr(10)}{line}\n"
-    return lines

@@ -4,8 +4,9 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from evenhand.core.errors import StoreError, StoreFull, StoreTimeout, StoreUnavailable
-from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value, in_blocks
+from evenhand.store.connection import LARGEST, LIST, Bound, Connection, Kind, Row, Value, in_blocks
 
 MINIMUM = (3, 35, 0)
 """RETURNING and the JSON functions are relied upon."""
@@ -80,12 +81,17 @@ class SqliteConnection:
         for statement, values in in_blocks(sql, rows):
             self._raw.execute(statement, values)
 
-    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> None:
-        places = ", ".join("?" * len(columns))
-        # OR FAIL: a statement that fails takes its transaction or savepoint along, so SQLite need not keep a copy of
-        # every page that it changes.
-        sql = f"INSERT OR FAIL INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  constant names
-        self.run_many(sql, rows)
+    def insert_many(
+        self, table: str, always: Mapping[str, Value], columns: Sequence[str], values: Sequence[Value]
+    ) -> None:
+        width = len(columns)
+        for start in range(0, len(values), LARGEST * width):
+            some = values[start : start + LARGEST * width]
+            count = len(some) // width
+            rows = 1 << (count - 1).bit_length()
+            statement = _several(table, tuple(always), tuple(columns), rows)
+            nothing = [None] * ((rows - count) * width)
+            self._raw.execute(statement, [*always.values(), *some, *nothing, count])
 
     def script(self, sql: str) -> None:
         # `executescript` would commit first; a migration must stay in its transaction.
@@ -124,6 +130,19 @@ class SqliteConnection:
             self._raw.backup(copy, pages=1000)
         finally:
             copy.close()
+
+
+@lru_cache(maxsize=256)
+def _several(table: str, always: tuple[str, ...], columns: tuple[str, ...], rows: int) -> str:
+    """A statement for up to so many rows: few different ones have to be prepared, and few be run. Each call gives up
+    the interpreter's lock and waits for it again."""
+    names = ", ".join((*always, *columns))
+    # OR FAIL: a statement that fails takes its transaction or savepoint along, so SQLite need not keep a copy of
+    # every page that it changes.
+    insert = f"INSERT OR FAIL INTO {table} ({names})"
+    one = f"({', '.join('?' * len(columns))})"
+    source = f"(VALUES {', '.join([one] * rows)}) LIMIT ?"
+    return f"{insert} SELECT {'?, ' * len(always)}* FROM {source}"  # noqa: S608  constant names
 
 
 def _take_turn(turn: int) -> None:

@@ -12,11 +12,12 @@ from evenhand.core.objects.scores import Score
 from evenhand.core.objects.traces import Span, SpanError, Trace, TraceRow
 from evenhand.core.spans import instant
 from evenhand.core.timestamps import format_instant
+from evenhand.store.arrivals import facet_line, model_line
 from evenhand.store.connection import Bound, Connection, Row
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.scores import delete_span_scores, scores_of
-from evenhand.store.spans import created_at_of, facet_line, model_line
+from evenhand.store.spans import created_at_of
 
 _TRACE = (
     "trace_key, id, project_id, root_span_id, root_name, root_duration_ms, span_count, error_count, tokens, models, "

@@ -21,6 +21,7 @@ from evenhand.server.call import Call
 from evenhand.server.otlp import Rejected, to_record
 from evenhand.server.otlp_wire import JSON, PROTOBUF, read_json, read_protobuf, response_body, status_body
 from evenhand.server.routes import Route
+from evenhand.store.arrivals import Batch, prepare
 from evenhand.store.connection import Connection
 from evenhand.store.spans import Ingested
 
@@ -49,15 +50,15 @@ async def export(call: Call) -> Answer:
     limits = call.service.config.limits
     body = await read_body(call.receive, call.headers, limit_for(call.route, limits), call.service.budget)
     call.take_fingerprint(body)
-    received_us = time.time_ns() // 1000
+    project_id, received_us = span_project(call, None), time.time_ns() // 1000
     if len(body) > LARGE:
-        records, reasons = await asyncio.to_thread(_records, call.media_type, body, received_us)
+        batch, reasons = await asyncio.to_thread(_batch, project_id, call.media_type, body, received_us)
     else:
-        records, reasons = _records(call.media_type, body, received_us)
-    if reasons and not records:
+        batch, reasons = _batch(project_id, call.media_type, body, received_us)
+    if reasons and not batch.spans:
         raise InputError(_explain(reasons))
-    if records:
-        reasons += await _store(call, records)
+    if batch.spans:
+        reasons += await _store(call, batch)
     return Answer(
         200,
         response_body(call.media_type, len(reasons), _explain(reasons)),
@@ -65,7 +66,7 @@ async def export(call: Call) -> Answer:
     )
 
 
-def _records(media_type: str, body: bytes, received_us: int) -> tuple[list[SpanRecord], list[str]]:
+def _batch(project_id: str, media_type: str, body: bytes, received_us: int) -> tuple[Batch, list[str]]:
     """The spans that can be stored, and why the others cannot."""
     records: list[SpanRecord] = []
     reasons: list[str] = []
@@ -74,24 +75,24 @@ def _records(media_type: str, body: bytes, received_us: int) -> tuple[list[SpanR
             records.append(to_record(wire, received_us))
         except Rejected as error:
             reasons.append(str(error))
-    return records, reasons
+    return prepare(project_id, records), reasons
 
 
-class _Batch(NamedTuple):
-    """Spans on their way to the writer."""
+class _Sent(NamedTuple):
+    """Spans on their way to the writer, and who sent them."""
 
-    project_id: str
     access: Access
-    records: list[SpanRecord]
+    batch: Batch
 
 
-async def _store(call: Call, records: list[SpanRecord]) -> list[str]:
-    batch = _Batch(span_project(call, None), call.access, records)
+async def _store(call: Call, batch: Batch) -> list[str]:
     if call.idempotency_key is not None:
-        answer = await call.write(lambda connection: _told(store_spans(connection, *batch, resend=True)))
+        answer = await call.write(
+            lambda connection: _told(store_spans(connection, call.access, batch, resend=True))
+        )
         call.service.jobs.wake()
         return msgspec.json.decode(answer.body, type=list[str])
-    result = await call.service.database.write_item(_stored, batch)
+    result = await call.service.database.write_item(_stored, _Sent(call.access, batch))
     if result.job_count:
         call.service.jobs.wake()
     return _told(result)
@@ -101,11 +102,11 @@ def _told(result: Ingested) -> list[str]:
     return [f"span '{fault.span.id}': {fault.code}: {fault.reason}" for fault in result.faults]
 
 
-def _stored(connection: Connection, batches: Sequence[_Batch]) -> list[Ingested | Exception]:
+def _stored(connection: Connection, sent: Sequence[_Sent]) -> list[Ingested | Exception]:
     results: list[Ingested | Exception] = []
-    for project_id, access, records in batches:
+    for access, batch in sent:
         try:
-            results.append(store_spans(connection, project_id, access, records, resend=True))
+            results.append(store_spans(connection, access, batch, resend=True))
         except Refusal as error:
             results.append(error)
     return results

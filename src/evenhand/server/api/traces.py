@@ -23,6 +23,7 @@ from evenhand.server.scoring_jobs import judge_jobs
 from evenhand.server.span_input import MAX_SPANS, SpanInput, checked_records, malformed_batch
 from evenhand.store import spans
 from evenhand.store import traces as store
+from evenhand.store.arrivals import Batch, prepare
 from evenhand.store.connection import Connection
 from evenhand.store.jobs import add_jobs
 from evenhand.store.projects import DEFAULT, create_project, is_missing
@@ -112,7 +113,7 @@ async def ingest(call: Call, body: IngestRequest) -> Answer:
     project_id = span_project(call, body.project_id)
     answer = Ingested(accepted=len(records), trace_ids=list(dict.fromkeys(span.trace_id for span in records)))
 
-    batch = _Batch(project_id, call.access, records, scores, answer, [])
+    batch = _Batch(call.access, prepare(project_id, records), scores, answer, [])
     written = await call.write_item(_store, batch)
     if any(batch.asked):
         call.service.jobs.wake()
@@ -122,9 +123,8 @@ async def ingest(call: Call, body: IngestRequest) -> Answer:
 class _Batch(NamedTuple):
     """Checked spans on their way to the writer, and what they came with."""
 
-    project_id: str
     access: Access
-    records: Sequence[SpanRecord]
+    spans: Batch
     scores: "InlineScores"
     answer: Ingested
     asked: list[int]
@@ -136,9 +136,9 @@ def _store(connection: Connection, batches: Sequence[_Batch]) -> list[Ingested |
 
 
 def _stored(connection: Connection, batch: _Batch) -> Ingested | Exception:
-    project_id, records = batch.project_id, batch.records
+    project_id, records = batch.spans.project_id, batch.spans.spans
     try:
-        result = store_spans(connection, project_id, batch.access, records, resend=False)
+        result = store_spans(connection, batch.access, batch.spans, resend=False)
     except Refusal as error:
         return error
 
@@ -152,16 +152,15 @@ def _stored(connection: Connection, batch: _Batch) -> Ingested | Exception:
     return batch.answer
 
 
-def store_spans(
-    connection: Connection, project_id: str, access: Access, records: Sequence[SpanRecord], *, resend: bool
-) -> spans.Ingested:
+def store_spans(connection: Connection, access: Access, batch: Batch, *, resend: bool) -> spans.Ingested:
     """Check, then store: a batch that is refused has changed nothing, so batches need no savepoints, for which the
     embedded database would copy every page that it changes."""
+    project_id = batch.project_id
     missing = is_missing(connection, project_id, scope=access.scope, may_create=access.may_create_projects)
-    checked = spans.check(connection, project_id, records, resend=resend)
+    checked = spans.check(connection, batch, resend=resend)
     if missing:
         create_project(connection, project_id=project_id, name=project_id)
-    return spans.write(connection, project_id, checked)
+    return spans.write(connection, checked)
 
 
 class InlineScores(NamedTuple):

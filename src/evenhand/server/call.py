@@ -97,10 +97,10 @@ class Call:
             return Answer(200, encode_json(value))
         return await self.write(lambda _: value, 200)
 
-    async def write_item(self, batched: BatchedWork[I, Any], item: I) -> Answer:
+    async def write_item(self, batched: BatchedWork[I, Any], item: I, *, large: bool = False) -> Answer:
         """The same for work that is done for many requests at once."""
         if self.idempotency_key is None:
-            result = await self.service.database.write_item(batched, item)
+            result = await self.service.database.write_item(batched, item, large=large)
             return Answer(self.route.status, encode_json(result))
         return await self._once(partial(_single, batched, item, self.route.status))
 

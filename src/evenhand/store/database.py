@@ -75,9 +75,9 @@ class Database:
         """Do `work` in a transaction of its own (as far as it can see) and answer when it is on disk."""
         return await self.writer.submit(work, repeatable=repeatable)
 
-    def write_item(self, batched: BatchedWork[I, T], item: I) -> "asyncio.Future[T]":
-        """The same, done together with like items of other requests."""
-        return self.writer.submit_item(batched, item)
+    def write_item(self, batched: BatchedWork[I, T], item: I, *, large: bool = False) -> "asyncio.Future[T]":
+        """The same, done together with like items of other requests; `large` when an item takes milliseconds."""
+        return self.writer.submit_item(batched, item, large=large)
 
     async def read(self, work: Work[T]) -> T:
         """Do `work` on one consistent snapshot, away from the event loop."""

@@ -8,12 +8,13 @@ kind can be handed over as items, and is then done for all items of the group at
 import asyncio
 import logging
 import random
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from evenhand.core.errors import EvenhandError, StoreBusy, StoreFull, StoreUnavailable
@@ -37,13 +38,15 @@ LINGER_SECONDS = 0.005
 """How long it waits at most."""
 STRAY_SECONDS = 1.0
 """How often an idle writer looks for work whose event loop ended before it could wake the writer."""
+IMPATIENT_SECONDS = 0.001
+"""How long another thread may keep the interpreter while a large batch is written; Python's own limit is 5 ms."""
 log = logging.getLogger("evenhand.store")
 
 
 class Job:
     """One piece of work that waits, and where its result goes."""
 
-    __slots__ = ("batched", "error", "future", "item", "loop", "repeatable", "result", "work")
+    __slots__ = ("batched", "error", "future", "item", "large", "loop", "repeatable", "result", "work")
 
     def __init__(
         self,
@@ -52,8 +55,10 @@ class Job:
         item: Any,
         *,
         repeatable: bool = False,
+        large: bool = False,
     ) -> None:
         self.repeatable = repeatable
+        self.large = large
         self.work = work
         self.batched = batched
         self.item = item
@@ -76,6 +81,18 @@ class Job:
 def _settle_all(jobs: list[Job]) -> None:
     for job in jobs:
         job.settle()
+
+
+@contextmanager
+def _impatiently() -> Iterator[None]:
+    """Every statement gives up the interpreter's lock and asks for it again. Requests that are read meanwhile keep it
+    for as long as they may: a few statements with a batch each would mostly wait."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(IMPATIENT_SECONDS, usual))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 class Writer:
@@ -112,9 +129,9 @@ class Writer:
         again after a commit whose outcome is unknown changes nothing more."""
         return await self._enqueue_async(Job(work, None, None, repeatable=repeatable))  # type: ignore[no-any-return]
 
-    def submit_item(self, batched: BatchedWork[I, T], item: I) -> "asyncio.Future[T]":
-        """The same for one item of work that is done for many at once."""
-        return self._enqueue_async(Job(None, batched, item))
+    def submit_item(self, batched: BatchedWork[I, T], item: I, *, large: bool = False) -> "asyncio.Future[T]":
+        """The same for one item of work that is done for many at once; `large` when it takes milliseconds."""
+        return self._enqueue_async(Job(None, batched, item, large=large))
 
     def submit_and_wait(self, work: Work[T]) -> T:
         """`submit` for threads without an event loop."""
@@ -178,7 +195,11 @@ class Writer:
                 group = [self._waiting.popleft() for _ in range(count)]
                 self._called = bool(self._waiting)
             started = time.monotonic()
-            self._finish(group)
+            if any(job.large for job in group):
+                with _impatiently():
+                    self._finish(group)
+            else:
+                self._finish(group)
             self._deliver(group)
             if count >= SIBLINGS:
                 self._linger(count, time.monotonic() - started)

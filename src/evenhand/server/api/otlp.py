@@ -92,7 +92,7 @@ async def _store(call: Call, batch: Batch) -> list[str]:
         )
         call.service.jobs.wake()
         return msgspec.json.decode(answer.body, type=list[str])
-    result = await call.service.database.write_item(_stored, _Sent(call.access, batch))
+    result = await call.service.database.write_item(_stored, _Sent(call.access, batch), large=True)
     if result.job_count:
         call.service.jobs.wake()
     return _told(result)

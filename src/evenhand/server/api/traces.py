@@ -114,7 +114,7 @@ async def ingest(call: Call, body: IngestRequest) -> Answer:
     answer = Ingested(accepted=len(records), trace_ids=list(dict.fromkeys(span.trace_id for span in records)))
 
     batch = _Batch(call.access, prepare(project_id, records), scores, answer, [])
-    written = await call.write_item(_store, batch)
+    written = await call.write_item(_store, batch, large=True)
     if any(batch.asked):
         call.service.jobs.wake()
     return written

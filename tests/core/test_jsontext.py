@@ -107,6 +107,12 @@ def test_a_key_that_is_given_twice_is_named(text: str, key: str | None) -> None:
     assert jsontext.repeated_key(text.encode()) == key
 
 
+@pytest.mark.parametrize("number", ["1e400", "1" * 5_000])
+def test_a_text_with_objects_inside_is_read_whole(number: str) -> None:
+    with pytest.raises(InputError, match="out of range"):
+        jsontext.repeated_key(f'{{"a": {{"b": {number}}}}}'.encode())
+
+
 class _Doubled(Exception):
     pass
 

@@ -103,8 +103,8 @@ TABLES = {
 def fill(url: str, who: str) -> None:
     with changing(url) as connection:
         for name, table in TABLES.items():
-            rows = [table.row(who, n) for n in OWNERS[who]]
-            connection.insert_many(name, table.columns.split(", "), rows)
+            values = [value for n in OWNERS[who] for value in table.row(who, n)]
+            connection.insert_many(name, {}, table.columns.split(", "), values)
 
 
 Question = Callable[[Connection, str, str | None], Any]

@@ -8,13 +8,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import uvicorn
 
+from evenhand.server.backlog import Backlog
 from evenhand.server.exchange import Exchange
 from evenhand.server.protocol import ServerProtocol
 
@@ -88,13 +90,17 @@ def read_all(connection: socket.socket) -> bytes:
 
 @contextmanager
 def serving(
-    loop: Loop = "uvloop", *, patience: int = 30, listener: socket.socket | None = None
+    loop: Loop = "uvloop",
+    *,
+    patience: int = 30,
+    unread_bytes: int = 1_000_000_000,
+    listener: socket.socket | None = None,
 ) -> Iterator[Running]:
     echo = Echo()
     config = uvicorn.Config(
         echo,
         loop=loop,
-        http=ServerProtocol,
+        http=partial(ServerProtocol, backlog=Backlog(unread_bytes)),  # type: ignore[arg-type]  # it is only called
         lifespan="off",
         ws="none",
         log_config=None,
@@ -218,6 +224,20 @@ def test_trailers_are_no_headers(running: Running) -> None:
     assert last["headers"] == ["host", "connection"]
 
 
+@pytest.mark.parametrize(
+    "head", [b"GET / HTTP/1.1\r\nHost: x\r\n", CHUNKED + b"1\r\nx\r\n0\r\n"], ids=["head", "trailers"]
+)
+def test_too_many_headers_are_refused_before_they_take_memory(running: Running, head: bytes) -> None:
+    few, many = b"a:\r\n" * 200, b"a:\r\n" * 16_000
+    assert running.ask(head + few + b"\r\n" + LAST).count(b"HTTP/1.1 200 OK") == 2
+    with running.open() as connection:
+        connection.sendall(head + many)  # and never the end
+        assert read_all(connection).startswith(b"HTTP/1.1 400 ")
+        # Who is refused but does not go leaves nothing of it behind meanwhile.
+        pairs = [found for found in gc.get_objects() if type(found) is list and (b"a", b"") in found[:9]]
+        assert pairs == []
+
+
 @pytest.mark.parametrize("endless", [b"0\r\nX: " + b"x" * 200_000, b"1;" + b"x" * 200_000])
 def test_endless_trailers_and_chunk_extensions_are_refused(running: Running, endless: bytes) -> None:
     assert running.ask(CHUNKED + endless).startswith(b"HTTP/1.1 400 ")
@@ -324,6 +344,21 @@ def test_who_never_reads_is_let_go(loop: Loop) -> None:
         wait_until(lambda: b"/large" in running.echo.begun)
         wait_until(lambda: not running.server.server_state.connections)
         assert running.echo.begun.count(b"/large") < 3
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_when_too_much_waits_to_be_read_the_slowest_reader_goes_first(loop: Loop) -> None:
+    with serving(loop, patience=600, unread_bytes=100_000) as running, ExitStack() as stack:
+        readers = [stack.enter_context(running.open()) for _ in range(5)]
+        for number, reader in enumerate(readers, 1):
+            reader.sendall(get(b"/large", b"Connection: close\r\n"))
+            wait_until(lambda number=number: running.echo.begun.count(b"/large") == number)  # type: ignore[misc]
+        wait_until(lambda: len(running.server.server_state.connections) == 1)
+        # The last one has its whole answer, larger than all that may wait.
+        assert len(read_all(readers[-1])) > LARGE
+        for reader in readers[:-1]:
+            with pytest.raises(ConnectionResetError):
+                read_all(reader)
 
 
 def test_a_stop_ends_in_time_whatever_the_clients_do() -> None:

@@ -14,6 +14,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from evenhand.core.errors import Refusal
+from evenhand.server.backlog import Backlog
 from evenhand.server.protocol import MAX_BUFFERED, ServerProtocol
 
 PATIENCE = 30
@@ -137,18 +138,19 @@ Scene = Callable[[Wire, Reader], Awaitable[None]]
 
 def play(scene: Scene) -> None:
     """The scene on a new connection. Nothing is under way when it has ended."""
-    state = ServerState()
+    state, backlog = ServerState(), Backlog(1_000)
 
     async def whole() -> None:
         reader = Reader()
         config = uvicorn.Config(reader, lifespan="off", log_config=None, timeout_keep_alive=PATIENCE)
         config.load()
-        wire = Wire(ServerProtocol(config, state, {}, asyncio.get_running_loop()))
+        wire = Wire(ServerProtocol(config, state, {}, asyncio.get_running_loop(), backlog=backlog))
         await scene(wire, reader)
         wire.close()
         await asyncio.sleep(1)
         assert not state.tasks
         assert not state.connections
+        assert backlog.used == 0
         assert len(asyncio.all_tasks()) == 1
 
     with asyncio.Runner(loop_factory=Loop) as runner:

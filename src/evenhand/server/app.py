@@ -1,5 +1,6 @@
 """The application: one ASGI callable over the route table."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -13,6 +14,7 @@ from evenhand.core.ids import new_id
 from evenhand.server.answers import Answer, answer_for, error_answer
 from evenhand.server.auth import Access
 from evenhand.server.bodies import (
+    LARGE,
     Disconnected,
     Receive,
     check_length,
@@ -173,8 +175,11 @@ class Application:
         call.media_type = check_media_type(route, call.headers)
         body = await read_body(call.receive, call.headers, self._limits[id(route)], self.service.budget)
         call.take_fingerprint(query_string + b"\n" + body)
+        decoder = self._decoders[id(route)]
         try:
-            return decode_body(body, self._decoders[id(route)])
+            if len(body) > LARGE:
+                return await asyncio.to_thread(decode_body, body, decoder)
+            return decode_body(body, decoder)
         except InputError as error:
             if route.malformed is not None:
                 raise route.malformed(body, error) from None

@@ -23,6 +23,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The longest line of an import; a longer one is skipped."""
     buffered_bytes: int = 512 * MIB
     """All bodies in memory together."""
+    unread_bytes: int = 512 * MIB
+    """All answers together that wait for clients to read them."""
     requests: int = 2_000
     """Requests under way at once."""
     waiting_writes: int = 10_000

@@ -30,7 +30,7 @@ class Upload:
     def __init__(self, line_limit: int) -> None:
         self._line_limit = line_limit
         self._spool: BinaryIO = tempfile.TemporaryFile(prefix="evenhand-import-")  # noqa: SIM115  closed by __exit__
-        self._rest = b""
+        self._rest = bytearray()
         self._dropping = False
         self._line = 0
         self.imported = 0
@@ -45,19 +45,21 @@ class Upload:
 
     def feed(self, piece: bytes) -> None:
         """Take the next piece; every complete line in it is dealt with."""
-        lines = (self._rest + piece).split(b"\n")
-        self._rest = lines.pop()
-        for line in lines:
-            self._take(line)
+        # Only the new piece is looked through: a long line may come in many small ones.
+        first, *others = piece.split(b"\n")
+        self._rest += first
+        for start in others:
+            self._take(bytes(self._rest))
+            self._rest = bytearray(start)
         if len(self._rest) > self._line_limit:
             self._dropping = True
-            self._rest = b""
+            self._rest.clear()
 
     def finish(self) -> None:
         """The last line needs no line end."""
         if self._rest or self._dropping:
-            self._take(self._rest)
-        self._rest = b""
+            self._take(bytes(self._rest))
+        self._rest.clear()
         self._spool_do(self._spool.flush)
 
     def items(self) -> Iterator[ItemText]:

@@ -18,6 +18,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from evenhand.server.answers import Answer, error_answer
+from evenhand.server.backlog import Backlog
 from evenhand.server.exchange import Exchange, Message
 
 AsgiApplication = Callable[[Message, Callable[..., Awaitable[Message]], Callable[..., Awaitable[None]]], Any]
@@ -26,8 +27,12 @@ MAX_HEAD = 64 * 1024
 """Bytes that the head of a request may have; and as much may come in a body that is not body (chunks, trailers)."""
 PIECE = 16 * 1024
 """Bytes that are parsed at once: of requests sent ahead, no more are taken apart than these bytes hold."""
+MAX_HEADERS = 256
+"""Headers that a request may have: each takes many times the four bytes that it can be sent as."""
 MAX_BUFFERED = 256 * 1024
 """Bytes of a body that wait for the application before the client is held back."""
+PART_BYTES = 64
+"""What a part of a body takes beside its bytes: chunks can be tiny."""
 _STATUS_LINE = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
@@ -44,12 +49,15 @@ class ServerProtocol(asyncio.Protocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        backlog: Backlog,
     ) -> None:
         self._application: AsgiApplication = config.loaded_app
         self._patience = float(config.timeout_keep_alive)
         self._stop_seconds = config.timeout_graceful_shutdown
         self._loop = _loop or asyncio.get_running_loop()
         self._state = server_state
+        self._backlog = backlog
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
         self._client: tuple[str, int] | None = None
@@ -83,6 +91,7 @@ class ServerProtocol(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._state.connections.discard(self)
         self._closing = True
+        self._backlog.remove(self)
         if self._timer is not None:
             self._timer.cancel()
         for exchange in self._waiting:
@@ -112,11 +121,16 @@ class ServerProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._congested = True
+        self._backlog.add(self, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         self._congested = False
+        self._backlog.remove(self)
         if self._waiting and self._waiting[0].task is None:
             self._begin(self._waiting[0])
+
+    def let_go(self) -> None:
+        self._transport.abort()
 
     def _look(self) -> None:
         """End what the client has kept waiting for too long: a request, the rest of one, or an answer to be read."""
@@ -125,7 +139,7 @@ class ServerProtocol(asyncio.Protocol):
         unsent = self._transport.get_write_buffer_size()
         if unsent:
             if unsent == self._unsent:
-                self._transport.abort()
+                self.let_go()
                 return
             self._unsent, self._quiet_since = unsent, now
         elif left > 0:
@@ -162,7 +176,7 @@ class ServerProtocol(asyncio.Protocol):
             self._waiting[-1].keep_alive = False
         except httptools.HttpParserError:
             self._break(error_answer("INVALID_REQUEST", "This is not a valid HTTP request."))
-        if self._head_bytes > MAX_HEAD and not self._deaf:
+        if (self._head_bytes > MAX_HEAD or len(self._headers) > MAX_HEADERS) and not self._deaf:
             self._break(error_answer("INVALID_REQUEST", "The head of the request is too large."))
 
     def on_message_begin(self) -> None:
@@ -208,7 +222,7 @@ class ServerProtocol(asyncio.Protocol):
         if exchange is None or exchange.answered:
             return
         exchange.parts.append(body)
-        exchange.buffered += len(body)
+        exchange.buffered += len(body) + PART_BYTES
         if exchange.buffered > MAX_BUFFERED:
             self._hold_back()
         exchange.tell()
@@ -323,7 +337,11 @@ class ServerProtocol(asyncio.Protocol):
             exchange.keep_alive = False
             lines += b"connection: close\r\n"
         self._unsent = 0
-        self._transport.write(b"%b%b\r\n%b" % (_STATUS_LINE[status], lines, body))
+        if len(body) < PIECE:
+            self._transport.write(b"%b%b\r\n%b" % (_STATUS_LINE[status], lines, body))
+        else:  # too large to be copied
+            self._transport.write(b"%b%b\r\n" % (_STATUS_LINE[status], lines))
+            self._transport.write(body)
 
     def _refuse(self, answer: Answer) -> None:
         """Answer what is no request, and close."""
@@ -340,6 +358,7 @@ class ServerProtocol(asyncio.Protocol):
         send a reset, which can take the answer away before it is read."""
         sending = self._parsed is not None or self._broken is not None or self._deaf or self._unread
         self._deaf, self._unread, self._full = True, _NOTHING, False
+        self._headers = []
         self._waiting.clear()  # none of these is begun
         if self._closing or not sending:
             self._transport.close()

@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 import msgspec
@@ -15,6 +16,7 @@ from evenhand.core.errors import OptionError
 from evenhand.core.timestamps import format_instant, now
 from evenhand.server.app import Application, make_application
 from evenhand.server.auth import Access
+from evenhand.server.backlog import Backlog
 from evenhand.server.config import ServerConfig
 from evenhand.server.demo import fill
 from evenhand.server.protocol import ServerProtocol
@@ -90,11 +92,13 @@ def listen(config: ServerConfig) -> socket.socket:
 
 def uvicorn_server(application: Application) -> uvicorn.Server:
     """uvicorn over the application; access lines are ours."""
+    limits = application.service.config.limits
+    backlog = Backlog(limits.unread_bytes)
     return uvicorn.Server(
         uvicorn.Config(
             application,
             loop="uvloop",
-            http=ServerProtocol,
+            http=partial(ServerProtocol, backlog=backlog),  # type: ignore[arg-type]  # it is only called
             ws="none",
             lifespan="on",
             log_config=None,
@@ -103,7 +107,7 @@ def uvicorn_server(application: Application) -> uvicorn.Server:
             date_header=False,
             # Nothing here believes what a proxy, or a client that says it is one, tells of addresses.
             proxy_headers=False,
-            timeout_keep_alive=application.service.config.limits.idle_seconds,
+            timeout_keep_alive=limits.idle_seconds,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
     )

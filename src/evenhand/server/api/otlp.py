@@ -16,7 +16,7 @@ from evenhand.core.spans import SpanRecord
 from evenhand.server.answers import RETRY_AFTER, Answer, answer_for
 from evenhand.server.api.traces import span_project, store_spans
 from evenhand.server.auth import Access
-from evenhand.server.bodies import limit_for, read_body
+from evenhand.server.bodies import LARGE, limit_for, read_body
 from evenhand.server.call import Call
 from evenhand.server.otlp import Rejected, to_record
 from evenhand.server.otlp_wire import JSON, PROTOBUF, read_json, read_protobuf, response_body, status_body
@@ -25,9 +25,6 @@ from evenhand.store.arrivals import Batch, prepare
 from evenhand.store.connection import Connection
 from evenhand.store.spans import Ingested
 
-LARGE = 1024 * 1024
-"""Bodies from this size on are read away from the event loop. Smaller ones, which every batch of an exporter is, take a
-few milliseconds there; as threads they would fight each other and the writer for the interpreter and take longer."""
 NAMED = 5
 """How many rejected spans a partial success explains."""
 INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED = 3, 4, 5, 6, 7

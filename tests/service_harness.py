@@ -196,12 +196,15 @@ class ServerProcess:
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self._options = list(options)
+        self.wrapper: list[str] = []
+        """A command that starts the server's, such as one that sets limits."""
         self._environment = environment
         self._log = folder / f"server-{self.port}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         command = [sys.executable, "-m", "evenhand", "serve", "--host", "127.0.0.1", "--port", str(self.port)]
+        command = self.wrapper + command
         command += ["--database", self.database, *self._options]
         environment = {**os.environ, "EVENHAND_ADMIN_TOKEN": ADMIN_TOKEN, **self._environment}
         with self._log.open("ab") as log:

@@ -144,7 +144,9 @@ def play(scene: Scene) -> None:
         reader = Reader()
         config = uvicorn.Config(reader, lifespan="off", log_config=None, timeout_keep_alive=PATIENCE)
         config.load()
-        wire = Wire(ServerProtocol(config, state, {}, asyncio.get_running_loop(), backlog=backlog))
+        wire = Wire(
+            ServerProtocol(config, state, {}, asyncio.get_running_loop(), backlog=backlog, most_connections=9)
+        )
         await scene(wire, reader)
         wire.close()
         await asyncio.sleep(1)

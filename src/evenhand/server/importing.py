@@ -29,7 +29,10 @@ class Upload:
 
     def __init__(self, line_limit: int) -> None:
         self._line_limit = line_limit
-        self._spool: BinaryIO = tempfile.TemporaryFile(prefix="evenhand-import-")  # noqa: SIM115  closed by __exit__
+        try:
+            self._spool: BinaryIO = tempfile.TemporaryFile(prefix="evenhand-import-")  # noqa: SIM115  closed by __exit__
+        except FileNotFoundError as error:  # so it is called when no folder takes a file
+            raise StoreFull("no space is left for the upload") from error
         self._rest = bytearray()
         self._dropping = False
         self._line = 0

@@ -51,6 +51,7 @@ class ServerProtocol(asyncio.Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         backlog: Backlog,
+        most_connections: int,
     ) -> None:
         self._application: AsgiApplication = config.loaded_app
         self._patience = float(config.timeout_keep_alive)
@@ -58,6 +59,7 @@ class ServerProtocol(asyncio.Protocol):
         self._loop = _loop or asyncio.get_running_loop()
         self._state = server_state
         self._backlog = backlog
+        self._most_connections = most_connections
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
         self._client: tuple[str, int] | None = None
@@ -87,6 +89,8 @@ class ServerProtocol(asyncio.Protocol):
         self._state.connections.add(self)  # type: ignore[arg-type]  # it calls no more than `shutdown`
         self._quiet_since = self._loop.time()
         self._timer = self._loop.call_later(self._patience, self._look)
+        if len(self._state.connections) > self._most_connections:
+            self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._state.connections.discard(self)
@@ -131,6 +135,14 @@ class ServerProtocol(asyncio.Protocol):
 
     def let_go(self) -> None:
         self._transport.abort()
+
+    def _make_room(self) -> None:
+        """Let go of whoever has been idle for longest; of this one, if nobody is."""
+        connections = cast(set[ServerProtocol], self._state.connections)
+        staying = [one for one in connections if not one._transport.is_closing()]
+        if len(staying) > self._most_connections:
+            idle = [one for one in staying if not one._waiting and one is not self]
+            min(idle, key=lambda one: one._quiet_since, default=self).let_go()
 
     def _look(self) -> None:
         """End what the client has kept waiting for too long: a request, the rest of one, or an answer to be read."""

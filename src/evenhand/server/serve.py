@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import resource
 import signal
 import socket
 import sys
@@ -26,6 +27,10 @@ from evenhand.store.projects import DEFAULT, require_project
 from evenhand.store.tokens import any_administrator, any_token, create_token
 
 STOP_SECONDS = 10
+MOST_FILES = 65_536
+"""The limit on open files is raised to this, where the system lets it be."""
+OWN_FILES = 200
+"""Files kept from clients: what the database, uploads and calls to models need."""
 
 
 class JsonLines(logging.Formatter):
@@ -90,15 +95,27 @@ def listen(config: ServerConfig) -> socket.socket:
     return listener
 
 
+def raise_file_limit() -> None:
+    """Many systems start programs with 1,024 open files, which as many clients would use up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def uvicorn_server(application: Application) -> uvicorn.Server:
     """uvicorn over the application; access lines are ours."""
     limits = application.service.config.limits
-    backlog = Backlog(limits.unread_bytes)
+    protocol = partial(
+        ServerProtocol,
+        backlog=Backlog(limits.unread_bytes),
+        most_connections=max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - OWN_FILES, OWN_FILES),
+    )
     return uvicorn.Server(
         uvicorn.Config(
             application,
             loop="uvloop",
-            http=partial(ServerProtocol, backlog=backlog),  # type: ignore[arg-type]  # it is only called
+            http=protocol,  # type: ignore[arg-type]  # it is only called
             ws="none",
             lifespan="on",
             log_config=None,
@@ -121,6 +138,7 @@ def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
     """Serve until a signal stops it. What waits is finished first."""
     # uvicorn sends itself the signal again once it has stopped; the database must still be closed then.
     signal.signal(signal.SIGTERM, _leave)
+    raise_file_limit()
     database = open_database(
         config.database,
         capacity=config.limits.waiting_writes,

@@ -1,6 +1,7 @@
 """`evenhand token` and `evenhand db`, on both databases."""
 
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -36,6 +37,15 @@ def test_tokens_are_made_listed_and_revoked(database_url: str) -> None:
     assert token["token"] not in listed.output
     with running_service(database_url) as service:
         assert service.get("/v1/datasets", project_id="p", token=token["token"]).status == 401
+
+
+def test_case_27_a_name_that_came_over_HTTP_does_not_control_the_terminal(database_url: str) -> None:
+    with running_service(database_url) as service:
+        body = {"name": "\x1b]0;owned\x07\x9b31mred", "role": "read", "project_id": "p\x1b[2J"}
+        assert service.post("/v1/tokens", body).status == 201
+    listed = evenhand("token", "list", "--database", database_url).output
+    assert "red" in listed
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", listed)
 
 
 def test_a_token_for_all_projects_is_an_administrators(database_url: str) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -231,6 +232,27 @@ def test_case_1_a_bomb_does_not_fill_the_memory(tmp_path: Path) -> None:
             assert reply.status == 413
             assert process.memory_info().rss - before < 2 * cap * 1024 * 1024
             assert client.get("/v1/projects").status == 200
+        client.close()
+
+
+def most_memory(pid: int) -> int:
+    """The most bytes that a process ever had in memory."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def test_an_import_needs_a_fraction_of_its_size_in_memory(tmp_path: Path, database_url: str) -> None:
+    lines, piece = 256, (b'{"input": "' + b"x" * (1024 * 1024) + b'"}\n')
+    with running(database_url, tmp_path) as server:
+        client = server.client()
+        dataset, _ = client.dataset(["warm"])
+        before = most_memory(server.pid)
+        path = f"/v1/datasets/{dataset}/items/import"
+        reply = client.request("POST", path, iter([piece] * lines), {"Content-Type": "application/x-ndjson"})
+        assert reply.body["imported_count"] == lines
+        assert most_memory(server.pid) - before < lines * len(piece) // 2
         client.close()
 
 

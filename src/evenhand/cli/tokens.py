@@ -10,6 +10,7 @@ import click
 from evenhand.cli.output import format_option, print_json
 from evenhand.core.errors import OptionError
 from evenhand.core.objects.projects import NewToken, Role
+from evenhand.core.terminal import printable
 from evenhand.settings import load
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database, changing, open_database, reading
@@ -83,7 +84,8 @@ def list_(database: str | None, format_: str) -> None:
         return
     for token in tokens:
         state = f"revoked {token.revoked_at}" if token.revoked_at else "valid"
-        click.echo(f"{token.id}  {token.role:5}  {token.project_id or 'all projects'}  {state}  {token.name}")
+        line = f"{token.id}  {token.role:5}  {token.project_id or 'all projects'}  {state}  {token.name}"
+        click.echo(printable(line))
 
 
 @command.command()

@@ -1,7 +1,6 @@
 """Datasets and their items."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 from msgspec import Raw, Struct
 
@@ -16,11 +15,9 @@ from evenhand.store.projects import Scope, not_found
 _COLUMNS = "id, project_id, name, description, version, item_count, created_at, updated_at"
 _ITEM_COLUMNS = "id, dataset_id, input, expected_output, metadata, created_at"
 _NEWEST_FIRST = newest_first("project_id", "id")
-_INSERT_ITEM = (
-    "INSERT INTO dataset_items (id, dataset_id, version, input, expected_output, metadata, created_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-CHUNK = 5_000
+_ITEM_ROW = ("id", "dataset_id", "version", "input", "expected_output", "metadata", "created_at")
+CHUNK_ITEMS, CHUNK_CHARACTERS = 5_000, 8_000_000
+"""What is handed to the database at once, and in memory for it: an import may be far larger."""
 
 
 class ItemText(Struct, frozen=True, kw_only=True):
@@ -137,8 +134,15 @@ def list_items(
 
 
 def _chunks(items: Iterable[ItemText]) -> Iterator[list[ItemText]]:
-    iterator = iter(items)
-    while chunk := list(islice(iterator, CHUNK)):
+    chunk: list[ItemText] = []
+    size = 0
+    for item in items:
+        chunk.append(item)
+        size += len(item.input) + len(item.expected_output or "") + len(item.metadata or "")
+        if len(chunk) == CHUNK_ITEMS or size >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
         yield chunk
 
 
@@ -146,8 +150,9 @@ def _insert_items(
     connection: Connection, dataset: Dataset, items: Sequence[tuple[str, ItemText]], stamp: str
 ) -> None:
     version = dataset.version + 1
-    connection.run_many(
-        _INSERT_ITEM,
+    connection.insert_many(
+        "dataset_items",
+        _ITEM_ROW,
         [
             (item_id, dataset.id, version, item.input, item.expected_output, item.metadata, stamp)
             for item_id, item in items

@@ -8,14 +8,14 @@ from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
 from evenhand.core.objects.datasets import Dataset, DatasetItem
 from evenhand.core.timestamps import format_instant, now
-from evenhand.store.connection import Connection, Row
+from evenhand.store.connection import Connection, Row, Value
 from evenhand.store.pages import LAST, newest_first, oldest_first
 from evenhand.store.projects import Scope, not_found
 
 _COLUMNS = "id, project_id, name, description, version, item_count, created_at, updated_at"
 _ITEM_COLUMNS = "id, dataset_id, input, expected_output, metadata, created_at"
 _NEWEST_FIRST = newest_first("project_id", "id")
-_ITEM_ROW = ("id", "dataset_id", "version", "input", "expected_output", "metadata", "created_at")
+_ITEM_VALUES = ("id", "input", "expected_output", "metadata")
 CHUNK_ITEMS, CHUNK_CHARACTERS = 5_000, 8_000_000
 """What is handed to the database at once, and in memory for it: an import may be far larger."""
 
@@ -149,15 +149,15 @@ def _chunks(items: Iterable[ItemText]) -> Iterator[list[ItemText]]:
 def _insert_items(
     connection: Connection, dataset: Dataset, items: Sequence[tuple[str, ItemText]], stamp: str
 ) -> None:
-    version = dataset.version + 1
-    connection.insert_many(
-        "dataset_items",
-        _ITEM_ROW,
-        [
-            (item_id, dataset.id, version, item.input, item.expected_output, item.metadata, stamp)
-            for item_id, item in items
-        ],
-    )
+    always: dict[str, Value] = {
+        "dataset_id": dataset.id,
+        "version": dataset.version + 1,
+        "created_at": stamp,
+    }
+    values: list[Value] = []
+    for item_id, item in items:
+        values += (item_id, item.input, item.expected_output, item.metadata)
+    connection.insert_many("dataset_items", always, _ITEM_VALUES, values)
 
 
 def _bump(connection: Connection, dataset: Dataset, *, added: int, stamp: str) -> None:

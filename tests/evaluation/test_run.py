@@ -248,7 +248,7 @@ async def test_a_price_is_both_prices(tmp_path: Path) -> None:
 async def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:
     (tmp_path / "r" / ".run").mkdir(parents=True)
     async with MockModelServer(doubling) as server:
-        with Lease(tmp_path / "r" / ".run" / "lock", run=tmp_path / "r"):
+        with Lease(tmp_path / "r" / ".run" / "lock", refusal="the run is active"):
             with pytest.raises(RunActive, match=r"is active on host .*, process \d+, since 2") as caught:
                 await run(tmp_path / "r", server)
             assert caught.value.exit_status == 75

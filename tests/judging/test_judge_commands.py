@@ -102,6 +102,48 @@ def test_an_interrupted_run_is_resumed_without_repeating_calls(tmp_path: Path) -
     assert len(read_lines(tmp_path / "out.jsonl")) == 60
 
 
+def test_a_second_command_for_one_output_is_refused_and_one_that_was_killed_blocks_nobody(
+    tmp_path: Path,
+) -> None:
+    answers = write_lines(tmp_path / "a.jsonl", [{"response": f"right {n}"} for n in range(60)])
+    other = write_lines(tmp_path / "b.jsonl", [{"response": "wrong"}])
+    script = write_lines(tmp_path / "script.jsonl", SCRIPT)
+    (tmp_path / "out.jsonl").write_text("what was there\n")
+    (tmp_path / "same.jsonl").symlink_to("out.jsonl")
+    options = ["--judge-id", "m", "--no-cache", "--concurrency", "2"]
+    journal = tmp_path / "out.jsonl.partial"
+
+    with mock_model("--answers", script, "--latency", "1") as url:
+        command = ["judge", "score", answers, "-o", "out.jsonl", *options, "--judge-url", url]
+        process = subprocess.Popen([sys.executable, "-m", "evenhand", *command], cwd=tmp_path)
+        try:
+            wait_for(lambda: journal.exists() and len(journal.read_bytes().splitlines()) > 1, 120)
+            noted = journal.read_bytes()
+            for name in ("out.jsonl", "same.jsonl"):
+                for extra in ((), ("--resume",)):
+                    second = ["judge", "score", other, "-o", name, *options, "--judge-url", url, *extra]
+                    refused = evenhand(*second, cwd=tmp_path)
+                    assert refused.returncode == 75
+                    assert f"{name} is being written by another `evenhand judge score`" in refused.stderr
+                    assert f"process {process.pid}, since 2" in refused.stderr
+            assert journal.read_bytes().startswith(noted)
+            assert (tmp_path / "out.jsonl").read_text() == "what was there\n"
+            assert not (tmp_path / "same.jsonl.partial").exists()
+        finally:
+            process.kill()
+            process.wait(60)
+        kept = len(journal.read_bytes().splitlines())
+
+    with mock_model("--answers", script) as url:
+        command[-1] = url
+        done = evenhand(*command, "--resume", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    # The last line may have been cut by the kill.
+    assert json.loads(done.stdout)["kept_from_earlier"] in (kept - 1, kept)
+    assert len(read_lines(tmp_path / "out.jsonl")) == 60
+    assert {path.name for path in tmp_path.iterdir() if "out" in path.name} == {"out.jsonl"}
+
+
 def test_an_answer_that_changed_is_judged_again_and_a_cut_line_costs_one_verdict_at_most(
     tmp_path: Path,
 ) -> None:

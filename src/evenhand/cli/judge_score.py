@@ -1,6 +1,7 @@
 """`evenhand judge score`: judge answers that are already there."""
 
 import asyncio
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ The key comes from EVENHAND_JUDGE_API_KEY, EVENHAND_API_KEY or OPENAI_API_KEY. A
 JudgeScoringConfig, such as rubric_template, max_score and choices.
 
 \b
-Exit status: 0 every sample has a verdict, 1 some have none, 2 bad input.
+Exit status: 0 every sample has a verdict, 1 some have none, 2 bad input,
+75 another command is writing the output.
 """
 
 
@@ -48,23 +50,41 @@ def command(format_: str, **options: Any) -> int:
     output: Path | None = options["output"]
     if options["resume"] and output is None:
         raise OptionError("--resume needs --output")
-    if output is not None and not options["resume"]:
-        partial(output).unlink(missing_ok=True)
-    done = finished(output, samples) if options["resume"] and output is not None else {}
-    judged, usage, identity = asyncio.run(_judge(options, samples, done))
-    if output is not None:
-        from evenhand.results.writing import JsonlFile
-
-        with JsonlFile(output) as file:
-            for sample in judged:
-                file.write(sample)
-        partial(output).unlink(missing_ok=True)
-    found = summary(judged, usage, identity, kept=len(done))
+    with held(output) if output is not None else nullcontext():
+        found = _judge_into(output, options, samples)
     if format_ == "json":
         print_json(found)
     else:
         print_summary(found, output)
     return 1 if found["failed"] else 0
+
+
+def held(output: Path) -> AbstractContextManager[object]:
+    """Keeps other commands off the output and the verdicts beside it."""
+    from evenhand.evaluation.lease import Lease
+
+    file = output.resolve()
+    return Lease(
+        file.with_name(f".{file.name}.lock"),
+        refusal=f"{output} is being written by another `evenhand judge score`",
+        remove=True,
+    )
+
+
+def _judge_into(output: Path | None, options: dict[str, Any], samples: list[Any]) -> dict[str, Any]:
+    """Judge what is left to judge, write the output if there is one, and say what came of it."""
+    from evenhand.results.writing import JsonlFile
+
+    if output is not None and not options["resume"]:
+        partial(output).unlink(missing_ok=True)
+    done = finished(output, samples) if options["resume"] and output is not None else {}
+    judged, usage, identity = asyncio.run(_judge(options, samples, done))
+    if output is not None:
+        with JsonlFile(output) as file:
+            for sample in judged:
+                file.write(sample)
+        partial(output).unlink(missing_ok=True)
+    return summary(judged, usage, identity, kept=len(done))
 
 
 def read_samples(path: Path) -> list[Any]:

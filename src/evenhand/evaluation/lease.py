@@ -1,4 +1,4 @@
-"""One process at a time works on a run."""
+"""One process at a time works on a run, or on a file of verdicts."""
 
 import contextlib
 import fcntl
@@ -13,20 +13,22 @@ from evenhand.core.timestamps import format_instant, now
 
 
 class Lease:
-    """Holds a run's folder while the `with` block lasts; the system lets go of it when the process dies."""
+    """Holds what `path` stands for while the `with` block lasts; the system lets go of it when the process dies.
 
-    def __init__(self, path: Path, *, run: Path) -> None:
+    With `remove` the file goes when the block ends: it lies in a user's folder.
+    """
+
+    def __init__(self, path: Path, *, refusal: str, remove: bool = False) -> None:
         self._path = path
-        self._run = run
+        self._refusal = refusal
+        self._remove = remove
 
     def __enter__(self) -> "Lease":
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.pread(self._file, 4096, 0)
+        self._file = self._locked()
+        while not self._is_current():
+            # Whoever held it has removed it: the lock on a file without a name keeps nobody else out.
             os.close(self._file)
-            raise RunActive(f"the run in {self._run} is active{_who(holder)}") from None
+            self._file = self._locked()
         note = {"host": socket.gethostname(), "pid": os.getpid(), "since": format_instant(now())}
         with contextlib.suppress(OSError):  # the note is for people; a full disk must not stop a resume
             os.ftruncate(self._file, 0)
@@ -38,7 +40,25 @@ class Lease:
     ) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, 0)
+            if self._remove:
+                self._path.unlink()
         os.close(self._file)
+
+    def _locked(self) -> int:
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(file, 4096, 0)
+            os.close(file)
+            raise RunActive(f"{self._refusal}{_who(holder)}") from None
+        return file
+
+    def _is_current(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._file), self._path.stat())
+        except FileNotFoundError:
+            return False
 
 
 def _who(note: bytes) -> str:

@@ -95,7 +95,7 @@ class Evaluation:
             *(reachable(service.url) for service in (self._config.model, self._config.judge) if service)
         )
         self._folder.create()
-        with Lease(self._folder.lock, run=self._folder.path):
+        with Lease(self._folder.lock, refusal=f"the run in {self._folder.path} is active"):
             try:
                 pinned = self._pin(source)
                 problems = ProblemFile(self._folder.problems)

@@ -46,7 +46,7 @@ class RunFolder:
         self.workspaces = path / "workspaces"
         self.finished_file = path / "finished.jsonl"
         self._pinned_file = path / "run.json"
-        self._lease = Lease(path / "lock", run=path)
+        self._lease = Lease(path / "lock", refusal=f"the run in {path} is active")
 
     def __enter__(self) -> "RunFolder":
         try:

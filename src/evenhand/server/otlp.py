@@ -128,7 +128,8 @@ def _storable(text: str) -> str:
 
 def _text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
     for name in names:
-        if name in attributes and isinstance(value := attributes[name], str) and value:
+        value = attributes.get(name)
+        if isinstance(value, str) and value:
             del attributes[name]
             return _storable(value)[:MAX_NAME]
     return None
@@ -137,11 +138,9 @@ def _text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
 def _count(attributes: dict[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         value = attributes.get(name)
-        if value is None:
-            continue
-        if isinstance(value, float) and value.is_integer():
+        if type(value) is float and value.is_integer():
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
+        if type(value) is int and 0 <= value <= MAX_TOKENS:  # True is no number of tokens
             del attributes[name]
             return value
     return None

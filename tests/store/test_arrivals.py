@@ -14,7 +14,7 @@ from evenhand.store.arrivals import SPAN_COLUMNS, Batch, prepare
 from evenhand.store.connection import LARGEST, Connection
 from evenhand.store.database import open_database
 from evenhand.store.projects import create_project
-from evenhand.store.spans import check, write
+from evenhand.store.spans import check, look, write
 from evenhand.store.traces import get_trace
 from evenhand.store.writer import IMPATIENT_SECONDS
 
@@ -43,6 +43,10 @@ def numbered(count: int) -> list[SpanRecord]:
         )
         for n in range(count)
     ]  # fmt: skip
+
+
+def store(connection: Connection, batch: Batch) -> dict[str, str]:
+    return write(connection, check(connection, batch, look(connection, batch), resend=False)).keys
 
 
 @given(SPANS)
@@ -75,7 +79,7 @@ def test_any_number_of_rows_goes_in_whole(service_url: str, count: int) -> None:
 
     def work(connection: Connection) -> None:
         create_project(connection, project_id="p", name="p")
-        write(connection, check(connection, prepare("p", numbered(count)), resend=False))
+        store(connection, prepare("p", numbered(count)))
 
     try:
         database.write_now(work)
@@ -101,7 +105,7 @@ def test_a_batch_can_be_written_again_after_a_rollback(service_url: str) -> None
 
     def work(connection: Connection) -> None:
         create_project(connection, project_id="p", name="p")
-        keys.append(write(connection, check(connection, batch, resend=False)).keys)
+        keys.append(store(connection, batch))
         if len(keys) == 1:
             raise Undone("once")
 

@@ -65,8 +65,8 @@ class Connection(Protocol):
         `source` has at most one list, and each of the list's values is looked up by an index.
         """
 
-    def look_up(self, columns: str, source: str, *values: Bound) -> list[Row]:
-        """`ask_texts` for columns of any kind, answered at once."""
+    def look_up(self, columns: str, source: str, *values: Bound) -> Callable[[], list[Row]]:
+        """`ask_texts` for columns of any kind."""
 
     def pipelined(self) -> AbstractContextManager[object]:
         """Within it, questions asked and changes run travel to the database together where it is far away."""

@@ -98,8 +98,8 @@ class PostgresConnection:
             values = (values[place], *values[:place], *values[place + 1 :])
         return self.ask(sql, *values)
 
-    def look_up(self, columns: str, source: str, *values: Bound) -> list[Row]:
-        return self.ask_texts(columns, source, *values)()
+    def look_up(self, columns: str, source: str, *values: Bound) -> Callable[[], list[Row]]:
+        return self.ask_texts(columns, source, *values)
 
     @contextmanager
     def pipelined(self) -> Iterator[None]:

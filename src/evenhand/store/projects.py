@@ -34,19 +34,16 @@ def create_project(connection: Connection, *, project_id: str, name: str) -> Pro
 
 def require_project(connection: Connection, project_id: str, *, scope: Scope, may_create: bool) -> None:
     """`NOT_FOUND` unless the caller may put things into the project; one allowed to makes a missing one."""
-    if is_missing(connection, project_id, scope=scope, may_create=may_create):
+    known = project_exists(connection, project_id)
+    if must_be_made(project_id, known=known, scope=scope, may_create=may_create):
         create_project(connection, project_id=project_id, name=project_id)
 
 
-def is_missing(connection: Connection, project_id: str, *, scope: Scope, may_create: bool) -> bool:
-    """Whether the project is still to be made; `NOT_FOUND` as for `require_project`, and nothing is changed."""
-    if scope is not None and scope != project_id:
+def must_be_made(project_id: str, *, known: bool, scope: Scope, may_create: bool) -> bool:
+    """Whether the project is still to be made; `NOT_FOUND` as for `require_project`."""
+    if (scope is not None and scope != project_id) or not (known or may_create):
         raise not_found("project", project_id)
-    if project_exists(connection, project_id):
-        return False
-    if not may_create:
-        raise not_found("project", project_id)
-    return True
+    return not known
 
 
 def get_project(connection: Connection, project_id: str, *, scope: Scope) -> Project:

@@ -166,7 +166,7 @@ def scores_of(
         target_type,
         trace_key or "",
         trace_key or "",
-    )
+    )()
     found: dict[str, list[Score]] = {}
     for row in sorted(rows, key=itemgetter(0)):
         found.setdefault(row[1], []).append(_score(row))

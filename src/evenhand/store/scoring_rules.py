@@ -1,7 +1,7 @@
 """Online scoring rules: which spans get scored as they come in."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec import Raw
@@ -76,17 +76,20 @@ def delete_rule(connection: Connection, rule_id: str, *, scope: Scope) -> None:
     connection.run("DELETE FROM scoring_rules WHERE id = ?", rule_id)
 
 
-def jobs_for(
-    connection: Connection, project_id: str, spans: Sequence[SpanRecord], keys: dict[str, str]
-) -> list[NewJob]:
-    """One job for each rule and each new span that it matches."""
-    rows = connection.all(
+def ask_rules(connection: Connection, project_id: str) -> Callable[[], list[Rule]]:
+    """All rules of a project, as `Connection.ask` does it."""
+    rows = connection.ask(
         f"SELECT {_COLUMNS} FROM scoring_rules WHERE project_id = ?",  # noqa: S608  constant columns
         project_id,
     )
+    return lambda: [_rule(row) for row in rows()]
+
+
+def jobs_for(rules: Sequence[Rule], spans: Sequence[SpanRecord], keys: dict[str, str]) -> list[NewJob]:
+    """One job for each rule and each new span that it matches."""
     return [
         NewJob(
-            project_id=project_id,
+            project_id=rule.project_id,
             target_type="span",
             target_id=span.id,
             trace_key=keys[span.trace_id],
@@ -94,7 +97,7 @@ def jobs_for(
             config=bytes(rule.config).decode(),
             rule_id=rule.id,
         )
-        for rule in map(_rule, rows)
+        for rule in rules
         for span in _matching(rule, spans)
     ]
 

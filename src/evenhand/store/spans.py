@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
+from evenhand.core.objects.jobs import Rule
 from evenhand.core.spans import SpanRecord, cycle_members, instant
 from evenhand.core.timestamps import format_instant
 from evenhand.store.arrivals import SPAN_COLUMNS, Batch, Facts, prepare, with_models
 from evenhand.store.connection import Connection, Value
 from evenhand.store.jobs import add_jobs
-from evenhand.store.scoring_rules import jobs_for
+from evenhand.store.scoring_rules import ask_rules, jobs_for
 
 _TRACE_COLUMNS = (
     "trace_key", "id", "created_at", "root_span_id", "root_name", "root_duration_ms", "metadata", "facets", "models",
@@ -28,6 +29,17 @@ class Stored(NamedTuple):
     key: str
     facts: Facts
     models: str
+
+
+class Known(NamedTuple):
+    """What is stored beside a batch."""
+
+    project: bool
+    """Whether its project is there."""
+    rules: list[Rule]
+    """The project's rules of online scoring."""
+    traces: dict[str, Stored]
+    """Those of its traces that are there already, by id."""
 
 
 class Fault(NamedTuple):
@@ -54,23 +66,39 @@ class Checked(NamedTuple):
 
     fresh: Batch
     """The spans that are new."""
-    traces: dict[str, Stored]
-    """Those of their traces that are there already."""
+    known: Known
+    """What is stored beside them."""
     faults: list[Fault]
     """The spans that are left out (only when leaving out is allowed)."""
 
 
-def check(connection: Connection, batch: Batch, *, resend: bool) -> Checked:
+def look(connection: Connection, batch: Batch) -> Known:
+    """What is stored beside a batch, in one question."""
+    with connection.pipelined():
+        project = connection.ask("SELECT 1 FROM projects WHERE id = ?", batch.project_id)
+        rules = ask_rules(connection, batch.project_id)
+        traces = connection.look_up(
+            "id, trace_key, models, root_span_id, root_name, root_duration_ms, metadata, facets",
+            "FROM traces WHERE id IN [?] AND project_id = ?",
+            list(batch.by_trace),
+            batch.project_id,
+        )
+    return Known(
+        bool(project()), rules(), {row[0]: Stored(row[1], Facts(*row[3:]), row[2]) for row in traces()}
+    )
+
+
+def check(connection: Connection, batch: Batch, known: Known, *, resend: bool) -> Checked:
     """Look at a batch beside what is stored. Strictly, one bad span refuses all of them; with `resend` (OTLP) a span
     that is there already is passed over, spans in a cycle are left out, and several roots are allowed.
 
     Whole traces are looked at first, and single spans only where something is wrong."""
-    traces = _stored_traces(connection, batch)
+    traces = known.traces
     repeated = _repeated(connection, traces, batch)
     fresh = batch
     if repeated:
-        known = set(map(id, repeated))
-        fresh = prepare(batch.project_id, [span for span in batch.spans if id(span) not in known])
+        left_out = set(map(id, repeated))
+        fresh = prepare(batch.project_id, [span for span in batch.spans if id(span) not in left_out])
     cyclic = fresh.cyclic | _cyclic_with_stored(connection, traces, fresh)
     faults = [
         Fault("CIRCULAR_SPAN_REFERENCE", span, "the span is its own ancestor")
@@ -86,14 +114,14 @@ def check(connection: Connection, batch: Batch, *, resend: bool) -> Checked:
     elif cyclic:
         left = [span for span in fresh.spans if (span.trace_id, span.id) not in cyclic]
         fresh = prepare(batch.project_id, left)
-    return Checked(fresh, traces, faults)
+    return Checked(fresh, known, faults)
 
 
 def write(connection: Connection, checked: Checked) -> Ingested:
     """Store a batch in the transaction that checked it."""
     fresh = checked.fresh
-    keys = _write(connection, checked.traces, fresh)
-    jobs = add_jobs(connection, jobs_for(connection, fresh.project_id, fresh.spans, keys))
+    keys = _write(connection, checked.known.traces, fresh)
+    jobs = add_jobs(connection, jobs_for(checked.known.rules, fresh.spans, keys))
     return Ingested(keys, checked.faults, len(jobs))
 
 
@@ -113,16 +141,6 @@ def refusal(faults: Sequence[Fault], spans: Sequence[SpanRecord]) -> Refusal:
     ]
     first = faults[0]
     return Refusal(code, f"span '{first.span.id}': {first.reason}", {"spans": named})
-
-
-def _stored_traces(connection: Connection, batch: Batch) -> dict[str, Stored]:
-    rows = connection.all(
-        "SELECT id, trace_key, models, root_span_id, root_name, root_duration_ms, metadata, facets FROM traces "
-        "WHERE project_id = ? AND id IN [?]",
-        batch.project_id,
-        list(batch.by_trace),
-    )
-    return {row[0]: Stored(row[1], Facts(*row[3:]), row[2]) for row in rows}
 
 
 def _repeated(connection: Connection, traces: dict[str, Stored], batch: Batch) -> list[SpanRecord]:

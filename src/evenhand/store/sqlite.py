@@ -59,8 +59,8 @@ class SqliteConnection:
         ((packed,),) = self.all(f"SELECT json_group_array(json_array({columns})) {source}", *values)
         return lambda: _DECODE(packed)
 
-    def look_up(self, columns: str, source: str, *values: Bound) -> list[Row]:
-        return self.all(f"SELECT {columns} {source}", *values)
+    def look_up(self, columns: str, source: str, *values: Bound) -> Callable[[], list[Row]]:
+        return self.ask(f"SELECT {columns} {source}", *values)
 
     def pipelined(self) -> AbstractContextManager[object]:
         return nullcontext()

@@ -53,7 +53,7 @@ def find_runs(connection: Connection, ids: Iterable[str]) -> dict[str, Target]:
 
 def find_spans(connection: Connection, ids: Iterable[str]) -> dict[str, list[Target]]:
     """The spans that exist, in any project, the newest trace first: span ids are unique only within a trace."""
-    rows = connection.look_up("id, project_id, trace_key", "FROM spans WHERE id IN [?]", sorted(set(ids)))
+    rows = connection.look_up("id, project_id, trace_key", "FROM spans WHERE id IN [?]", sorted(set(ids)))()
     found: dict[str, list[Target]] = {}
     for row in sorted(rows, key=itemgetter(2), reverse=True):
         target = Target(type="span", id=row[0], project_id=row[1], trace_key=row[2])

@@ -210,7 +210,7 @@ def _roots(connection: Connection, rows: Sequence[Row]) -> dict[str, QueuedRoot]
         "FROM traces JOIN spans ON spans.trace_key = traces.trace_key AND spans.id = traces.root_span_id"
         " WHERE traces.trace_key IN [?]",
         [row[0] for row in rows],
-    )
+    )()
     return {
         key: QueuedRoot(id=span_id, name=name, input=raw(read), output=raw(written), duration_ms=duration)
         for key, span_id, name, read, written, duration in found

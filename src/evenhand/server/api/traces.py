@@ -26,7 +26,7 @@ from evenhand.store import traces as store
 from evenhand.store.arrivals import Batch, prepare
 from evenhand.store.connection import Connection
 from evenhand.store.jobs import add_jobs
-from evenhand.store.projects import DEFAULT, create_project, is_missing
+from evenhand.store.projects import DEFAULT, create_project, must_be_made
 from evenhand.store.scores import Measurement, insert_scores
 from evenhand.store.targets import Material, Target
 
@@ -156,8 +156,11 @@ def store_spans(connection: Connection, access: Access, batch: Batch, *, resend:
     """Check, then store: a batch that is refused has changed nothing, so batches need no savepoints, for which the
     embedded database would copy every page that it changes."""
     project_id = batch.project_id
-    missing = is_missing(connection, project_id, scope=access.scope, may_create=access.may_create_projects)
-    checked = spans.check(connection, batch, resend=resend)
+    known = spans.look(connection, batch)
+    missing = must_be_made(
+        project_id, known=known.project, scope=access.scope, may_create=access.may_create_projects
+    )
+    checked = spans.check(connection, batch, known, resend=resend)
     if missing:
         create_project(connection, project_id=project_id, name=project_id)
     return spans.write(connection, checked)

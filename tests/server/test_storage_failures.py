@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import LiteralString
@@ -18,11 +19,13 @@ import pytest
 from psycopg import sql
 from tests.postgres import PostgresServer
 from tests.real_parts import need
+from tests.server.test_overload import until
 from tests.service import ADMIN, running_service
 from tests.service_harness import ADMIN_TOKEN, Client, ServerProcess, in_parallel, running, span
 
 from evenhand.core.ids import new_id
 from evenhand.server.config import Limits
+from evenhand.store.database import READERS
 
 
 @pytest.fixture
@@ -215,6 +218,29 @@ def test_case_63_runs_by_value_are_stopped_in_time_too(database_url: str) -> Non
             assert (reply.status, reply.code) == (503, "QUERY_TIMEOUT"), query
             assert int(reply.headers["retry-after"]) > 0
         client.close()
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_case_63_nobody_else_waits_for_long_queries(
+    postgres_server: PostgresServer, postgres_template: str
+) -> None:
+    """More of them than there are readers; a token of a project has to be read before anything is answered."""
+    with postgres_server.database(postgres_template) as url, running_service(url) as service:
+        assert service.post("/v1/projects", {"id": "p", "name": "p"}).status == 201
+        token = service.token("p")
+        asked = 2 * READERS
+        with ThreadPoolExecutor(asked) as pool:
+            with locked(url, "traces"):
+                waiting = [
+                    pool.submit(service.get, "/v1/traces", project_id="p", name="rare") for _ in range(asked)
+                ]
+                line = f"evenhand_requests_under_way {asked + 1}".encode()
+                until(lambda: line in service.get("/metrics").body)
+                assert service.get("/v1/experiments", token=token, project_id="p").status == 200
+                dataset = {"project_id": "p", "name": "d"}
+                assert service.post("/v1/datasets", dataset, token=token).status == 201
+                assert not any(one.done() for one in waiting)
+            assert [one.result().status for one in waiting] == [200] * asked
 
 
 def test_case_1_a_bomb_does_not_fill_the_memory(tmp_path: Path) -> None:

@@ -84,6 +84,10 @@ class Call:
     async def read(self, work: Work[T]) -> T:
         return await self.service.database.read(work)
 
+    async def search(self, work: Work[T]) -> T:
+        """`read` for what may take long."""
+        return await self.service.database.search(work)
+
     async def write(self, work: Work[Any], status: int | None = None) -> Answer:
         """The answer with what `work` returns, once it is on disk; a repeated request gets its first answer."""
         code = self.route.status if status is None else status

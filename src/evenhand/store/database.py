@@ -19,6 +19,8 @@ T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741  one letter for an item's type
 
 READERS = 4
+SEARCHERS = 2
+"""How many of them work on questions that may go over very many rows."""
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 """What a plain path must end in to be taken for a SQLite database."""
 
@@ -55,6 +57,7 @@ class Database:
         self.dialect = dialect
         self.writer = Writer(dialect, capacity=capacity)
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="evenhand-reader")
+        self._searches = asyncio.Semaphore(SEARCHERS)
         self._own = threading.local()
         self._opened: list[Connection] = []
         self._opened_lock = threading.Lock()
@@ -82,6 +85,11 @@ class Database:
     async def read(self, work: Work[T]) -> T:
         """Do `work` on one consistent snapshot, away from the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, work)
+
+    async def search(self, work: Work[T]) -> T:
+        """`read` for work that may go over very many rows: the other readers are left to everyone else."""
+        async with self._searches:
+            return await self.read(work)
 
     def write_now(self, work: Work[T]) -> T:
         """`write` for threads without an event loop."""

@@ -115,7 +115,7 @@ async def comparison(call: Call, query: CompareQuery) -> Answer:
     from evenhand.server.comparing import compare, read_sides  # as above
 
     base_id, other_id = call.params["experiment_id"], call.params["other_id"]
-    sides = await call.read(
+    sides = await call.search(
         lambda connection: read_sides(connection, base_id, other_id, query.scorer_name, scope=call.scope)
     )
     return json_answer(await asyncio.to_thread(compare, sides, per_item=query.per_item))

@@ -104,7 +104,8 @@ async def get(call: Call) -> Answer:
 async def list_all(call: Call, query: JobQuery) -> Answer:
     project_id = call.listed_project(query.project_id)
     limit, after = query.checked_limit(), query.after(LISTING)
-    rows = await call.read(
+    ask = call.read if query.status is None else call.search
+    rows = await ask(
         lambda connection: store.list_jobs(
             connection,
             project_id=project_id,

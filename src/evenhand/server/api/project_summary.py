@@ -16,7 +16,7 @@ async def summary(call: Call) -> Answer:
         get_project(connection, project_id, scope=call.scope)
         return summarise_project(connection, project_id)
 
-    return json_answer(await call.read(work))
+    return json_answer(await call.search(work))
 
 
 ROUTES = (

@@ -154,7 +154,8 @@ async def list_all(call: Call, query: RunQuery) -> Answer:
     limit, after = query.checked_limit(), query.after(listing, 2 if by_value else 1)
     if by_value and after is not None:
         _check_number(after[0])
-    rows = await call.read(
+    ask = call.read if wanted.scorer_name is None else call.search
+    rows = await ask(
         lambda connection: store.list_runs(
             connection, experiment_id, scope=call.scope, wanted=wanted, after=after, limit=limit + 1
         )

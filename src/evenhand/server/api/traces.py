@@ -244,7 +244,9 @@ async def list_all(call: Call, query: TraceQuery) -> Answer:
         min_duration_ms=query.min_duration_ms,
         metadata=tuple(query.metadata.items()),
     )
-    rows = await call.read(
+    # Without a filter the page is the next rows of an index; with one, there may be few such traces among very many.
+    ask = call.read if narrow == store.TraceFilter(after=narrow.after, before=narrow.before) else call.search
+    rows = await ask(
         lambda connection: store.list_traces(
             connection,
             project_id=project_id,

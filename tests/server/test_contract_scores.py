@@ -153,6 +153,32 @@ def test_inline_rules_of_a_span_are_worked_out(client: Client) -> None:
     assert [row["id"] for row in got["scores"]] == [row["id"] for row in rows]
 
 
+def test_inline_scores_are_listed_in_the_order_they_were_given(client: Client) -> None:
+    """Given values and rules mixed: what the service works out keeps its place."""
+    expected = {"expected_output": "Paris"}
+    scores = [
+        {"scorer_name": "contains", "config": expected},
+        {"scorer_name": "b", "value": 0.5},
+        {"scorer_name": "exact_match", "config": expected},
+        {"scorer_name": "a", "value": "fine"},
+        {"scorer_name": "regex", "config": {"pattern": "s$"}},
+        {"scorer_name": "b", "value": 0.25},
+    ]
+    names = [score["scorer_name"] for score in scores]
+    run = client.run("Paris", scores=scores)
+    _, span_id = client.trace(output="Paris", scores=scores)
+    for target in (run, span_id):
+        listed = client.pages("/v1/scores", target_id=target, limit=2)
+        assert [score["scorer_name"] for score in listed] == names
+    dataset, items = client.dataset(["x", "y"])
+    experiment = client.experiment(dataset)
+    client.runs(
+        experiment, [{"dataset_item_id": item, "output": "Paris", "scores": scores} for item in items]
+    )
+    for row in client.pages(f"/v1/experiments/{experiment}/runs"):
+        assert [score["scorer_name"] for score in row["scores"]] == names
+
+
 def test_scores_of_spans_with_the_same_id_stay_apart(client: Client) -> None:
     first = span(scores=[{"scorer_name": "s", "value": 0.1}])
     second = span(id=first["id"], scores=[{"scorer_name": "s", "value": 0.2}])

@@ -1,7 +1,7 @@
 """Runs of experiments, with inline scores."""
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Raw, Struct, field
 
@@ -13,7 +13,6 @@ from evenhand.server.fields import Name, json_text
 from evenhand.server.measuring import (
     JUDGE,
     InlineScore,
-    Unmeasured,
     Wanted,
     malformed_score,
     measure,
@@ -69,13 +68,22 @@ class RunQuery(Paging, frozen=True, kw_only=True):
     """By age, or by the newest number of `scorer_name`, least or greatest first."""
 
 
+class _Given(NamedTuple):
+    """A run that was read, with its scores in the order they came."""
+
+    item_id: str
+    repeat: int
+    output: str
+    trace_id: str | None
+    scores: list[Measurement | Wanted]
+    judged: list[Wanted]
+
+
 async def create(call: Call, body: RunBatch) -> Answer:
     experiment_id = call.params["experiment_id"]
-    read = [_read_run(call.service.jobs, index, given) for index, given in enumerate(body.runs)]
-    judged = [[score for score in wanted if score.scorer_name == JUDGE] for _, wanted in read]
-    runs = await _with_rules(
-        call, [(run, [score for score in wanted if score.scorer_name != JUDGE]) for run, wanted in read]
-    )
+    given = [_read_run(call.service.jobs, index, run) for index, run in enumerate(body.runs)]
+    judged = [run.judged for run in given]
+    runs = await _with_rules(call, given)
 
     def work(connection: Connection) -> RunsAccepted:
         accepted, targets = store.add_runs(connection, experiment_id, runs, scope=call.scope)
@@ -88,52 +96,43 @@ async def create(call: Call, body: RunBatch) -> Answer:
     return answer
 
 
-def _read_run(jobs: JobRunner, index: int, given: RunCreate) -> tuple[NewRun, list[Wanted]]:
+def _read_run(jobs: JobRunner, index: int, given: RunCreate) -> _Given:
+    scores: list[Measurement | Wanted] = []
+    judged: list[Wanted] = []
     try:
         output = json_text(given.output, "output")
         if output is None:
             raise Refusal("INVALID_REQUEST", "'output' is required and cannot be null.", {"field": "output"})
-        scores = [read_score(score) for score in given.scores or ()]
-        wanted = [score for score in scores if isinstance(score, Wanted)]
-        for score in wanted:
-            if score.scorer_name == JUDGE:
+        for score in map(read_score, given.scores or ()):
+            if isinstance(score, Wanted) and score.scorer_name == JUDGE:
                 jobs.check_judge(score.config)
+                judged.append(score)
+            else:
+                scores.append(score)
     except Refusal as error:
         raise Refusal(error.code, f"runs[{index}]: {error}", {**error.details, "index": index}) from None
-    run = NewRun(
-        dataset_item_id=given.dataset_item_id,
-        repeat=given.repeat or 0,
-        output=output,
-        trace_id=given.trace_id,
-        measurements=[score for score in scores if isinstance(score, Measurement)],
-    )
-    return run, wanted
+    return _Given(given.dataset_item_id, given.repeat or 0, output, given.trace_id, scores, judged)
 
 
-async def _with_rules(call: Call, read: list[tuple[NewRun, list[Wanted]]]) -> list[NewRun]:
+async def _with_rules(call: Call, given: list[_Given]) -> list[NewRun]:
     """The runs with what the rules among their scores come to; what has nothing to compare with is left out."""
-    if not any(wanted for _, wanted in read):
-        return [run for run, _ in read]
-    ids = sorted({run.dataset_item_id for run, wanted in read if wanted})
+    ids = sorted({run.item_id for run in given if any(isinstance(score, Wanted) for score in run.scores)})
+    if not ids:
+        return [_with_own_rules(run, None) for run in given]
     expected = await call.read(lambda connection: expected_outputs(connection, ids, scope=call.scope))
-
-    def run_all() -> list[NewRun]:
-        return [_with_own_rules(run, wanted, expected.get(run.dataset_item_id)) for run, wanted in read]
-
-    return await asyncio.to_thread(run_all)
+    return await asyncio.to_thread(lambda: [_with_own_rules(run, expected.get(run.item_id)) for run in given])
 
 
-def _with_own_rules(run: NewRun, wanted: list[Wanted], expected: str | None) -> NewRun:
+def _with_own_rules(given: _Given, expected: str | None) -> NewRun:
     target = Target(type="run", id="", project_id="")
-    material = Material(target=target, output=run.output, input=None, expected_output=expected)
-    found = [measure(rule, material) for rule in wanted]
-    measured = [m for m in found if not isinstance(m, Unmeasured)]
+    material = Material(target=target, output=given.output, input=None, expected_output=expected)
+    found = (score if isinstance(score, Measurement) else measure(score, material) for score in given.scores)
     return NewRun(
-        dataset_item_id=run.dataset_item_id,
-        repeat=run.repeat,
-        output=run.output,
-        trace_id=run.trace_id,
-        measurements=[*run.measurements, *measured],
+        dataset_item_id=given.item_id,
+        repeat=given.repeat,
+        output=given.output,
+        trace_id=given.trace_id,
+        measurements=[score for score in found if isinstance(score, Measurement)],
     )
 
 

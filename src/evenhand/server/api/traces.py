@@ -16,7 +16,7 @@ from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.auth import Access
 from evenhand.server.call import Call
 from evenhand.server.fields import MAX_NAME, Name
-from evenhand.server.measuring import JUDGE, InlineScore, Wanted, measure, read_score
+from evenhand.server.measuring import JUDGE, InlineScore, Unmeasured, Wanted, measure, read_score
 from evenhand.server.paging import Paging, make_cursor
 from evenhand.server.routes import Route
 from evenhand.server.scoring_jobs import judge_jobs
@@ -177,20 +177,18 @@ async def inline_scores(
     call: Call, given_spans: Sequence[SpanInput], records: Sequence[SpanRecord]
 ) -> InlineScores:
     """What the scores of the spans come to; a rule that has nothing to compare with is left out."""
-    measured: list[tuple[int, Measurement]] = []
+    scores: list[tuple[int, Measurement | Wanted]] = []
     judged: list[tuple[int, Wanted]] = []
-    rules: list[tuple[int, Wanted]] = []
     for index, span in enumerate(given_spans):
         for given in span.scores or ():
             read = _read_score(call, index, span.id, given)
-            if isinstance(read, Measurement):
-                measured.append((index, read))
+            if isinstance(read, Wanted) and read.scorer_name == JUDGE:
+                judged.append((index, read))
             else:
-                (judged if read.scorer_name == JUDGE else rules).append((index, read))
-    if rules:
-        measured += await asyncio.to_thread(_run_rules, rules, records)
-    measured.sort(key=lambda pair: pair[0])
-    return InlineScores(measured, judged)
+                scores.append((index, read))
+    if any(isinstance(score, Wanted) for _, score in scores):
+        return InlineScores(await asyncio.to_thread(_with_rules, scores, records), judged)
+    return InlineScores(_with_rules(scores, records), judged)
 
 
 def _read_score(call: Call, index: int, span_id: str, given: InlineScore) -> Measurement | Wanted:
@@ -204,18 +202,22 @@ def _read_score(call: Call, index: int, span_id: str, given: InlineScore) -> Mea
     return read
 
 
-def _run_rules(
-    rules: Sequence[tuple[int, Wanted]], records: Sequence[SpanRecord]
+def _with_rules(
+    scores: Sequence[tuple[int, Measurement | Wanted]], records: Sequence[SpanRecord]
 ) -> list[tuple[int, Measurement]]:
+    """In the order the scores were given."""
     found: list[tuple[int, Measurement]] = []
-    for index, wanted in rules:
-        record = records[index]
-        target = Target(type="span", id=record.id, project_id="")
-        material = Material(target=target, output=record.output, input=record.input, expected_output=None)
-        made = measure(wanted, material)
+    for index, given in scores:
+        made = given if isinstance(given, Measurement) else _measured(given, records[index])
         if isinstance(made, Measurement):
             found.append((index, made))
     return found
+
+
+def _measured(wanted: Wanted, record: SpanRecord) -> Measurement | Unmeasured:
+    target = Target(type="span", id=record.id, project_id="")
+    material = Material(target=target, output=record.output, input=record.input, expected_output=None)
+    return measure(wanted, material)
 
 
 async def get(call: Call, query: OneTraceQuery) -> Answer:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from click.testing import CliRunner
-from tests.service import running_service
+from tests.service import ServiceUnderTest, running_service
 from tests.service_harness import span
 
 from evenhand.cli.db import command as db
@@ -18,6 +18,7 @@ from evenhand.store.datasets import ItemText, add_items, create_dataset, list_it
 from evenhand.store.experiments import create_experiment
 from evenhand.store.projects import create_project
 from evenhand.store.runs import NewRun, add_runs
+from evenhand.store.schema import expected_schema
 from evenhand.store.scores import Measurement, ScoreRequest, store_requests
 from evenhand.store.summaries import read_scorer
 
@@ -85,7 +86,7 @@ def test_a_wrong_total_is_found(database_url: str) -> None:
     wrong = CliRunner().invoke(db, ["check", "--database", database_url])
     assert wrong.exit_code == 1
     assert "run_count is 7, counted 3" in wrong.output
-    assert "scorer 's': the totals differ" in wrong.output
+    assert "scorer 's': total is 9, counted " in wrong.output
 
 
 def test_a_wrong_count_of_a_trace_is_found(database_url: str) -> None:
@@ -110,3 +111,129 @@ def test_a_wrong_count_of_a_trace_is_found(database_url: str) -> None:
         "trace trace-3 of default: tokens is 1, counted 15",
         "3 faults.",
     ]
+
+
+DAMAGES = {
+    "datasets SET item_count = 9": "dataset D: item_count is 9, counted 2",
+    "datasets SET version = 9": "dataset D: version is 9, counted 2",
+    "experiments SET run_count = 9": "experiment E: run_count is 9, counted 2",
+    "experiments SET covered_count = 9": "experiment E: covered_count is 9, counted 2",
+    "scorer_totals SET score_count = 9": "experiment E, scorer 's': score_count is 9, counted 3",
+    "scorer_totals SET total = '9'": "experiment E, scorer 's': total is 9, counted 1.75",
+    "scorer_totals SET squares = '9'": "experiment E, scorer 's': squares is 9, counted 1.3125",
+    "scorer_totals SET minimum = 0": "experiment E, scorer 's': minimum is 0.0, counted 0.25",
+    "scorer_totals SET maximum = 0": "experiment E, scorer 's': maximum is 0.0, counted 1.0",
+    "scorer_totals SET label_count = 9": "experiment E, scorer 's': label_count is 9, counted 1",
+    "scorer_totals SET run_count = 9": "experiment E, scorer 's': run_count is 9, counted 2",
+    "label_totals SET score_count = 9": "experiment E, scorer 's', label 'good': score_count is 9, counted 1",
+    "item_totals SET score_count = 9 WHERE passes = 1": (
+        "experiment E, scorer 's', item I: score_count is 9, counted 2"
+    ),
+    "item_totals SET passes = 9 WHERE passes = 1": (
+        "experiment E, scorer 's', item I: passes is 9, counted 1"
+    ),
+    "item_totals SET total = '9' WHERE passes = 1": (
+        "experiment E, scorer 's', item I: total is 9, counted 1.5"
+    ),
+    "item_totals SET label_count = 9 WHERE label IS NOT NULL": (
+        "experiment E, scorer 's', item J: label_count is 9, counted 1"
+    ),
+    "item_totals SET label = 'bad' WHERE label IS NOT NULL": (
+        "experiment E, scorer 's', item J: label is bad, counted good"
+    ),
+    "cluster_totals SET items = 9 WHERE passes = 1": (
+        "experiment E, scorer 's', items with 2 scores and 1 passes: items is 9, counted 1"
+    ),
+    "cluster_totals SET total = '9' WHERE passes = 1": (
+        "experiment E, scorer 's', items with 2 scores and 1 passes: total is 9, counted 1.5"
+    ),
+    "cluster_totals SET squares = '9' WHERE passes = 1": (
+        "experiment E, scorer 's', items with 2 scores and 1 passes: squares is 9, counted 2.25"
+    ),
+    "traces SET span_count = 9": "trace t of default: span_count is 9, counted 2",
+    "traces SET error_count = 9": "trace t of default: error_count is 9, counted 1",
+    "traces SET tokens = 9": "trace t of default: tokens is 9, counted 10",
+    "traces SET annotation_count = 9": "trace t of default: annotation_count is 9, counted 1",
+    "traces SET root_duration_ms = 9": "trace t of default: root_duration_ms is 9.0, counted 1000.0",
+    "traces SET root_name = 'x'": "trace t of default: root_name is x, counted n",
+    "traces SET root_span_id = '1'": "trace t of default: root_span_id is 1, which is no root",
+    "traces SET root_span_id = NULL": "trace t of default: roots is 0, counted 1",
+    "traces SET metadata = '{}'": """trace t of default: metadata is {}, counted {"k": 1}""",
+    "traces SET facets = ''": """trace t of default: facets is , counted ["k","1"]""",
+    "traces SET models = ''": """trace t of default: models is [], counted ['"m"']""",
+}
+"""What can go wrong, and the one sentence that says so."""
+
+
+def fill(service: ServiceUnderTest) -> dict[str, str]:
+    """One of everything that is counted; the names in `DAMAGES` by the ids that they stand for."""
+    dataset = service.post("/v1/datasets", {"project_id": "default", "name": "d"}).body["id"]
+    lines = b'{"input": 1}\n{"input": 2}\n'
+    kind = {"Content-Type": "application/x-ndjson"}
+    assert service.raw("POST", f"/v1/datasets/{dataset}/items/import", lines, kind).status == 200
+    first, second = (row["id"] for row in service.get(f"/v1/datasets/{dataset}/items").body["items"])
+    made = {"project_id": "default", "name": "e", "dataset_id": dataset}
+    experiment = service.post("/v1/experiments", made).body["id"]
+    values = {first: [1, 0.5], second: [0.25, "good"]}
+    runs = [
+        {"dataset_item_id": item, "output": 1, "scores": [{"scorer_name": "s", "value": v} for v in own]}
+        for item, own in values.items()
+    ]
+    assert service.post(f"/v1/experiments/{experiment}/runs", {"runs": runs}).status == 201
+    tokens = {"tokens_input": 2, "tokens_output": 3}
+    root = span(
+        trace_id="t",
+        id="0",
+        name="n",
+        end_time="2026-02-21T22:00:01.000Z",
+        metadata={"k": 1},
+        model="m",
+        **tokens,
+    )
+    child = span(trace_id="t", id="1", parent_span_id="0", error={"message": "x"}, **tokens)
+    annotation = {"trace_id": "t", "annotator": "a", "label": "x"}
+    # What was said about an earlier trace of the same id is not counted for this one.
+    for _ in range(2):
+        assert service.delete("/v1/traces/t").status in (200, 404)
+        assert service.post("/v1/traces/ingest", {"spans": [root, child]}).status == 201
+        assert service.post("/v1/annotations", annotation).status == 201
+    return {dataset: "D", experiment: "E", first: "I", second: "J"}
+
+
+def test_every_number_that_is_kept_is_counted_again(database_url: str) -> None:
+    with running_service(database_url) as service:
+        names = fill(service)
+    database = open_database(database_url)
+    found: dict[str, list[str]] = {}
+
+    def damaged(connection: Connection) -> None:
+        for damage in DAMAGES:
+            connection.run("SAVEPOINT undamaged")
+            assert connection.run(f"UPDATE {damage}") == 1
+            found[damage] = [renamed(fault) for fault in check(connection)]
+            connection.run("ROLLBACK TO SAVEPOINT undamaged")
+
+    def renamed(fault: str) -> str:
+        for own_id, name in names.items():
+            fault = fault.replace(own_id, name)
+        return fault
+
+    try:
+        database.write_now(damaged)
+        assert found == {damage: [said] for damage, said in DAMAGES.items()}
+        assert database.read_now(lambda connection: list(check(connection))) == []
+    finally:
+        database.close()
+
+
+def test_no_number_is_kept_that_nothing_counts_again() -> None:
+    given = {"experiments.dataset_version", "experiments.auto_complete"}
+    kept = {
+        f"{name}.{column}"
+        for name, table in expected_schema().tables.items()
+        if name in {damage.split()[0] for damage in DAMAGES}
+        for column, about in table.items()
+        if about.type != "TEXT" and not about.key
+    }
+    damaged = {f"{damage.split()[0]}.{damage.split()[2]}" for damage in DAMAGES}
+    assert kept - damaged == given

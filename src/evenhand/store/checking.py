@@ -1,10 +1,13 @@
 """Counting everything again and comparing it with what is kept."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from evenhand.core.terminal import preview
 from evenhand.store.connection import Connection
+from evenhand.store.pages import oldest_first
 from evenhand.store.schema import differences, expected_schema, read_schema
+from evenhand.store.spans import facet_lines, model_line
 from evenhand.store.totals import (
     EXACT,
     ClusterTotals,
@@ -45,36 +48,119 @@ def check(connection: Connection) -> Iterator[str]:
 
 
 def _check_datasets(connection: Connection) -> Iterator[str]:
-    rows = connection.all(
-        "SELECT id, item_count, (SELECT COUNT(*) FROM dataset_items WHERE dataset_id = datasets.id) FROM datasets"
-    )
-    for dataset_id, kept, counted in rows:
-        if kept != counted:
-            yield f"dataset {dataset_id}: item_count is {kept}, counted {counted}"
+    last = ""
+    while rows := connection.all(
+        "SELECT id, item_count, version FROM datasets WHERE id > ? ORDER BY id LIMIT ?", last, CHUNK
+    ):
+        counted = {
+            row[0]: row[1:]
+            for row in connection.look_up(
+                "dataset_id, COUNT(*), MAX(version)",
+                "FROM dataset_items WHERE dataset_id IN [?] GROUP BY dataset_id",
+                [row[0] for row in rows],
+            )
+        }
+        for dataset_id, *kept in rows:
+            # A dataset starts as version 1, and every change brings items of its own version.
+            found = counted.get(dataset_id, (0, 1))
+            yield from _compare(f"dataset {dataset_id}", ("item_count", "version"), kept, found)
+        last = rows[-1][0]
+
+
+def _compare(
+    what: str, names: Sequence[str], kept: Sequence[object], counted: Sequence[object]
+) -> Iterator[str]:
+    for name, has, counts in zip(names, kept, counted, strict=True):
+        if has != counts:
+            yield f"{what}: {name} is {preview(str(has), 100)}, counted {preview(str(counts), 100)}"
+
+
+def _first(faults: Iterator[str]) -> Iterator[str]:
+    """The first of faults of one kind, and how many there are."""
+    found = list(faults)
+    if found:
+        yield found[0] if len(found) == 1 else f"{found[0]} (and {len(found) - 1} more like it)"
 
 
 def _check_traces(connection: Connection) -> Iterator[str]:
     last = ""
     while rows := connection.all(
-        "SELECT trace_key, id, project_id, span_count, error_count, tokens FROM traces WHERE trace_key > ?"
-        " ORDER BY trace_key LIMIT ?",
+        "SELECT trace_key, id, project_id, span_count, error_count, tokens, annotation_count, root_span_id, root_name,"
+        " root_duration_ms, metadata, facets, models FROM traces WHERE trace_key > ? ORDER BY trace_key LIMIT ?",
         last,
         CHUNK,
     ):
-        counted = {
-            row[0]: row[1:]
-            for row in connection.all(
-                "SELECT trace_key, COUNT(*), COUNT(error), SUM(COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0))"
-                " FROM spans WHERE trace_key IN [?] GROUP BY trace_key",
-                [row[0] for row in rows],
+        keys = [row[0] for row in rows]
+        spans, annotations = _spans_of(connection, keys), _annotations_of(connection, keys)
+        models, roots = _models_of(connection, keys), _roots_of(connection, keys)
+        for key, trace_id, project_id, count, errors, tokens, annotated, root_id, *facts, lines in rows:
+            what = f"trace {trace_id} of {project_id}"
+            *counted, root_count = spans.get(key, (0, 0, 0, 0))
+            yield from _compare(
+                what, ("span_count", "error_count", "tokens"), (count, errors, tokens), counted
             )
-        }
-        for key, trace_id, project_id, *kept in rows:
-            found = counted.get(key, (0, 0, 0))
-            for name, has, counts in zip(("span_count", "error_count", "tokens"), kept, found, strict=True):
-                if has != counts:
-                    yield f"trace {trace_id} of {project_id}: {name} is {has}, counted {counts}"
+            own, every = annotations.get(key, (0, 0))
+            if annotated not in (own, every):
+                yield f"{what}: annotation_count is {annotated}, counted {own}"
+            if root_id is None:
+                yield from _compare(what, ("roots",), (0,), (root_count,))
+            elif key not in roots:
+                yield f"{what}: root_span_id is {root_id}, which is no root"
+            else:
+                yield from _compare(what, _ROOT_FACTS, facts, (*roots[key], facet_lines(roots[key][2])))
+            named = sorted(lines.split("\n")[1:-1]) if lines else []
+            yield from _compare(what, ("models",), (named,), (models.get(key, []),))
         last = rows[-1][0]
+
+
+_ROOT_FACTS = ("root_name", "root_duration_ms", "metadata", "facets")
+
+
+def _spans_of(connection: Connection, keys: Sequence[str]) -> dict[str, Sequence[int]]:
+    """Spans, errors, tokens and roots, by trace."""
+    rows = connection.look_up(
+        "trace_key, COUNT(*), COUNT(error), SUM(COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0)),"
+        " COUNT(CASE WHEN parent_span_id IS NULL THEN 1 END)",
+        "FROM spans WHERE trace_key IN [?] GROUP BY trace_key",
+        keys,
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+def _annotations_of(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """By trace: those made since it came, and all of its id.
+
+    Annotations outlive their trace; one that comes again under its old id starts with none. Where servers' clocks
+    differ, an annotation may look older than its trace: then all of them are its own.
+    """
+    rows = connection.look_up(
+        "traces.trace_key, COUNT(CASE WHEN annotations.id > traces.trace_key THEN 1 END), COUNT(*)",
+        "FROM traces JOIN annotations ON annotations.trace_id = traces.id"
+        " AND annotations.project_id = traces.project_id WHERE traces.trace_key IN [?] GROUP BY traces.trace_key",
+        keys,
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
+def _models_of(connection: Connection, keys: Sequence[str]) -> dict[str, list[str]]:
+    """The lines of the models that a trace's spans name, sorted."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for key, model in connection.look_up(
+        "trace_key, model", "FROM spans WHERE trace_key IN [?] AND model IS NOT NULL", keys
+    ):
+        found[key].add(model_line(model))
+    return {key: sorted(lines) for key, lines in found.items()}
+
+
+def _roots_of(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[str, float | None, str]]:
+    """The name, duration and metadata of the span that a trace takes for its root."""
+    rows = connection.look_up(
+        "traces.trace_key, spans.name, spans.duration_ms, spans.metadata",
+        "FROM traces JOIN spans ON spans.trace_key = traces.trace_key AND spans.id = traces.root_span_id"
+        " AND spans.parent_span_id IS NULL WHERE traces.trace_key IN [?]",
+        keys,
+    )
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
 
 class _Recount:
@@ -86,12 +172,14 @@ class _Recount:
         self.scorers: defaultdict[str, ScorerTotals] = defaultdict(ScorerTotals)
         self.labels: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.items: defaultdict[str, dict[str, ItemTotals]] = defaultdict(dict)
+        self.item_labels: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
 
     def add(self, name: str, item_id: str, number: float | None, label: str | None, *, new_run: bool) -> None:
         totals = self.scorers[name]
         if number is None:
             totals = totals._replace(label_count=totals.label_count + 1)
             self.labels[name][label or ""] += 1
+            self.item_labels[(name, item_id)].add(label or "")
         else:
             value = decimal_of(number)
             totals = totals._replace(
@@ -122,18 +210,19 @@ def _recount(connection: Connection, experiment_id: str) -> _Recount:
     recount = _Recount()
     last = ""
     while rows := connection.all(
-        "SELECT id, dataset_item_id FROM runs WHERE experiment_id = ? AND id > ? ORDER BY id LIMIT ?",
+        f"SELECT id, dataset_item_id FROM runs WHERE {oldest_first('experiment_id', 'id')}",  # noqa: S608  constant texts
         experiment_id,
         last,
+        experiment_id,
         CHUNK,
     ):
         recount.runs += len(rows)
         items: dict[str, str] = dict(rows)
         recount.covered.update(items.values())
         seen: set[tuple[str, str]] = set()
-        for target_id, name, number, label in connection.all(
-            "SELECT target_id, scorer_name, number, label FROM scores"
-            " WHERE target_id IN [?] AND target_type = 'run' ORDER BY id",
+        for target_id, name, number, label in connection.look_up(
+            "target_id, scorer_name, number, label",
+            "FROM scores WHERE target_id IN [?] AND target_type = 'run'",
             list(items),
         ):
             new_run = (target_id, name) not in seen
@@ -148,29 +237,41 @@ def _check_experiment(
 ) -> Iterator[str]:
     recount = _recount(connection, experiment_id)
     where = f"experiment {experiment_id}"
-    if run_count != recount.runs:
-        yield f"{where}: run_count is {run_count}, counted {recount.runs}"
-    if covered_count != len(recount.covered):
-        yield f"{where}: covered_count is {covered_count}, counted {len(recount.covered)}"
+    counted = (recount.runs, len(recount.covered))
+    yield from _compare(where, ("run_count", "covered_count"), (run_count, covered_count), counted)
     kept: dict[Key, ScorerTotals] = scorer_totals(connection, [experiment_id])
     kept_items = item_totals(connection, experiment_id)
     kept_labels = label_totals(connection, experiment_id)
-    for name in sorted({*recount.scorers, *(key[1] for key in kept)}):
+    for name in sorted({*recount.scorers, *kept_items, *kept_labels, *(key[1] for key in kept)}):
         scorer = f"{where}, scorer '{name}'"
-        if kept.get((experiment_id, name), ScorerTotals()) != recount.scorers[name]:
-            yield f"{scorer}: the totals differ from a recount"
-        if kept_labels.get(name, {}) != recount.labels[name]:
-            yield f"{scorer}: the label counts differ from a recount"
-        if not _same_items(kept_items.get(name, {}), recount.items[name]):
-            yield f"{scorer}: the items' totals differ from a recount"
-        clusters = {k: c for k, c in cluster_totals(connection, experiment_id, name).items() if c.items}
-        if clusters != recount.clusters(name):
-            yield f"{scorer}: the clusters differ from a recount"
+        totals = kept.get((experiment_id, name), ScorerTotals())
+        yield from _compare(scorer, ScorerTotals._fields, totals, recount.scorers[name])
+        yield from _first(_compare_labels(scorer, kept_labels.get(name, {}), recount.labels[name]))
+        yield from _first(_compare_items(scorer, kept_items.get(name, {}), recount, name))
+        clusters = cluster_totals(connection, experiment_id, name)
+        yield from _first(_compare_clusters(scorer, clusters, recount.clusters(name)))
 
 
-def _same_items(kept: dict[str, ItemTotals], counted: dict[str, ItemTotals]) -> bool:
-    # The newest label is that of the last commit; a recount goes run by run and may see another as the last.
-    def comparable(items: dict[str, ItemTotals]) -> dict[str, ItemTotals]:
-        return {item_id: item._replace(label=None) for item_id, item in items.items()}
+def _compare_labels(scorer: str, kept: dict[str, int], counted: dict[str, int]) -> Iterator[str]:
+    for label in sorted({*kept, *counted}):
+        pair = (kept.get(label, 0),), (counted.get(label, 0),)
+        yield from _compare(f"{scorer}, label '{label}'", ("score_count",), *pair)
 
-    return comparable(kept) == comparable(counted)
+
+def _compare_items(scorer: str, kept: dict[str, ItemTotals], recount: _Recount, name: str) -> Iterator[str]:
+    counted = recount.items[name]
+    for item_id in sorted({*kept, *counted}):
+        has, counts = kept.get(item_id, ItemTotals()), counted.get(item_id, ItemTotals())
+        # The newest label is that of the last commit, which a recount cannot tell; it is one of the item's, though.
+        if has.label in recount.item_labels[(name, item_id)]:
+            counts = counts._replace(label=has.label)
+        yield from _compare(f"{scorer}, item {item_id}", ItemTotals._fields, has, counts)
+
+
+def _compare_clusters(
+    scorer: str, kept: dict[tuple[int, int], ClusterTotals], counted: dict[tuple[int, int], ClusterTotals]
+) -> Iterator[str]:
+    for place in sorted({*kept, *counted}):
+        what = f"{scorer}, items with {place[0]} scores and {place[1]} passes"
+        pair = kept.get(place, ClusterTotals()), counted.get(place, ClusterTotals())
+        yield from _compare(what, ClusterTotals._fields, *pair)

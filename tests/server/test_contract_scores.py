@@ -156,7 +156,7 @@ def test_inline_rules_of_a_span_are_worked_out(client: Client) -> None:
 def test_inline_scores_are_listed_in_the_order_they_were_given(client: Client) -> None:
     """Given values and rules mixed: what the service works out keeps its place."""
     expected = {"expected_output": "Paris"}
-    scores = [
+    scores: list[dict[str, Any]] = [
         {"scorer_name": "contains", "config": expected},
         {"scorer_name": "b", "value": 0.5},
         {"scorer_name": "exact_match", "config": expected},

@@ -174,7 +174,7 @@ def fill(service: ServiceUnderTest) -> dict[str, str]:
     first, second = (row["id"] for row in service.get(f"/v1/datasets/{dataset}/items").body["items"])
     made = {"project_id": "default", "name": "e", "dataset_id": dataset}
     experiment = service.post("/v1/experiments", made).body["id"]
-    values = {first: [1, 0.5], second: [0.25, "good"]}
+    values: dict[str, list[float | str]] = {first: [1, 0.5], second: [0.25, "good"]}
     runs = [
         {"dataset_item_id": item, "output": 1, "scores": [{"scorer_name": "s", "value": v} for v in own]}
         for item, own in values.items()

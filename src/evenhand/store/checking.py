@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from evenhand.core.terminal import preview
+from evenhand.store.arrivals import facet_lines, model_line
 from evenhand.store.connection import Connection
 from evenhand.store.pages import oldest_first
 from evenhand.store.schema import differences, expected_schema, read_schema
-from evenhand.store.spans import facet_lines, model_line
 from evenhand.store.totals import (
     EXACT,
     ClusterTotals,

@@ -93,6 +93,15 @@ class PostgresServer:
         """Kill every backend without a checkpoint, as a crash would, and start again (recovery included)."""
         self._control("restart", "-m", "immediate")
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Inside the block nobody answers."""
+        self._run("pg_ctl", "-D", str(self._folder / "data"), "-m", "immediate", "-w", "stop")
+        try:
+            yield
+        finally:
+            self._control("start")
+
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 

@@ -17,6 +17,7 @@ import psutil
 import psycopg
 import pytest
 from psycopg import sql
+from tests.ab_suites import wait_for
 from tests.postgres import PostgresServer
 from tests.real_parts import need
 from tests.server.test_overload import until
@@ -336,6 +337,28 @@ def test_case_24_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
         assert good.get("/v1/projects").status == 200
         good.close()
         guesser.close()
+
+
+def test_while_the_database_is_away_it_is_up_but_not_ready_and_comes_back_by_itself(tmp_path: Path) -> None:
+    with PostgresServer() as postgres:
+        url = postgres.url(postgres.create_database())
+        with running(url, tmp_path) as server:
+            client = server.client()
+            dataset, _ = client.dataset()
+            with postgres.away():
+                assert client.get("/healthz").status == 200
+                assert client.get("/metrics").status == 200
+                for reply in (
+                    client.get("/readyz"),
+                    client.get(f"/v1/datasets/{dataset}"),
+                    client.post("/v1/datasets", {"project_id": "p", "name": "d"}),
+                ):
+                    assert (reply.status, reply.code) == (503, "UNAVAILABLE")
+                    assert int(reply.headers["retry-after"]) > 0
+            wait_for(lambda: client.get("/readyz").status == 200)
+            assert client.get(f"/v1/datasets/{dataset}").status == 200
+            wait_for(lambda: client.post("/v1/datasets", {"project_id": "p", "name": new_id()}).status == 201)
+            client.close()
 
 
 def test_after_a_graceful_stop_everything_is_in_the_one_file(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def _check_datasets(connection: Connection) -> Iterator[str]:
                 "dataset_id, COUNT(*), MAX(version)",
                 "FROM dataset_items WHERE dataset_id IN [?] GROUP BY dataset_id",
                 [row[0] for row in rows],
-            )
+            )()
         }
         for dataset_id, *kept in rows:
             # A dataset starts as version 1, and every change brings items of its own version.
@@ -123,7 +123,7 @@ def _spans_of(connection: Connection, keys: Sequence[str]) -> dict[str, Sequence
         " COUNT(CASE WHEN parent_span_id IS NULL THEN 1 END)",
         "FROM spans WHERE trace_key IN [?] GROUP BY trace_key",
         keys,
-    )
+    )()
     return {row[0]: row[1:] for row in rows}
 
 
@@ -138,7 +138,7 @@ def _annotations_of(connection: Connection, keys: Sequence[str]) -> dict[str, tu
         "FROM traces JOIN annotations ON annotations.trace_id = traces.id"
         " AND annotations.project_id = traces.project_id WHERE traces.trace_key IN [?] GROUP BY traces.trace_key",
         keys,
-    )
+    )()
     return {row[0]: (row[1], row[2]) for row in rows}
 
 
@@ -147,7 +147,7 @@ def _models_of(connection: Connection, keys: Sequence[str]) -> dict[str, list[st
     found: defaultdict[str, set[str]] = defaultdict(set)
     for key, model in connection.look_up(
         "trace_key, model", "FROM spans WHERE trace_key IN [?] AND model IS NOT NULL", keys
-    ):
+    )():
         found[key].add(model_line(model))
     return {key: sorted(lines) for key, lines in found.items()}
 
@@ -159,7 +159,7 @@ def _roots_of(connection: Connection, keys: Sequence[str]) -> dict[str, tuple[st
         "FROM traces JOIN spans ON spans.trace_key = traces.trace_key AND spans.id = traces.root_span_id"
         " AND spans.parent_span_id IS NULL WHERE traces.trace_key IN [?]",
         keys,
-    )
+    )()
     return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
 
@@ -224,7 +224,7 @@ def _recount(connection: Connection, experiment_id: str) -> _Recount:
             "target_id, scorer_name, number, label",
             "FROM scores WHERE target_id IN [?] AND target_type = 'run'",
             list(items),
-        ):
+        )():
             new_run = (target_id, name) not in seen
             seen.add((target_id, name))
             recount.add(name, items[target_id], number, label, new_run=new_run)

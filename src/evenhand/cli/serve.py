@@ -36,7 +36,8 @@ def command(
     """
     try:
         from evenhand.server.config import ServerConfig
-        from evenhand.server.serve import serve, set_up_logging
+        from evenhand.server.logs import set_up_logging
+        from evenhand.server.serve import serve
     except ImportError as error:
         raise MissingExtra(error.name or "uvicorn", "server", "the server") from error
     settings = load()

@@ -1,20 +1,16 @@
 """Running the server: open the database, make the first token, listen, stop gracefully."""
 
 import gc
-import logging
 import resource
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-import msgspec
 import uvicorn
 
 from evenhand.core.errors import OptionError
-from evenhand.core.timestamps import format_instant, now
 from evenhand.server.app import Application, make_application
 from evenhand.server.auth import Access
 from evenhand.server.backlog import Backlog
@@ -31,31 +27,6 @@ MOST_FILES = 65_536
 """The limit on open files is raised to this, where the system lets it be."""
 OWN_FILES = 200
 """Files kept from clients: what the database, uploads and calls to models need."""
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object per line: time, level, message and the fields that were given; never a payload."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": format_instant(now()),
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line).decode()
-
-
-def set_up_logging(level: str) -> None:
-    """Structured lines on standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    root = logging.getLogger("evenhand")
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    root.propagate = False
 
 
 def first_token(database: Database) -> str | None:

@@ -1,0 +1,54 @@
+"""Logs: JSON lines on standard error, without payloads and secrets."""
+
+import logging
+import sys
+import traceback
+
+import msgspec
+
+from evenhand.core.timestamps import format_instant, now
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line: time, level, message and the fields that were given.
+
+    Of an exception it tells the kind and the place: what it says may quote a request.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": format_instant(now()),
+            "level": record.levelname.lower(),
+            # Libraries put what they know of an object, down to its content, on the lines that follow.
+            "message": record.getMessage().partition("\n")[0],
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            line["exception"] = kind_and_place(record.exc_info[1])
+        return msgspec.json.encode(line).decode()
+
+
+def kind_and_place(error: BaseException) -> str:
+    """The exception and those that led to it, without what they say."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        # PostgreSQL's and SQLite's own codes tell most of what their messages do.
+        code = getattr(one, "sqlstate", None) or getattr(one, "sqlite_errorname", None)
+        kind = f"{type(one).__module__}.{type(one).__qualname__}{f' ({code})' if code else ''}"
+        parts.append("".join(traceback.format_tb(one.__traceback__)) + kind)
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    return "\n\n".join(reversed(parts))
+
+
+def set_up_logging(level: str) -> None:
+    """Ours from `level` on, and warnings of the libraries."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    everything = logging.getLogger()
+    everything.handlers[:] = [handler]
+    everything.setLevel(logging.WARNING)
+    logging.getLogger("evenhand").setLevel(level.upper())
+    logging.captureWarnings(True)

@@ -40,19 +40,6 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(
-    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))],
-)
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a fresh database, once of each kind."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'evenhand.db'}"
-        return
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    with server.database() as url:
-        yield url
-
-
 @pytest.fixture(scope="session")
 def postgres_template(postgres_server: PostgresServer) -> str:
     """The name of a database with the whole schema: copying it is quicker than making it again."""
@@ -61,17 +48,30 @@ def postgres_template(postgres_server: PostgresServer) -> str:
     return name
 
 
-@pytest.fixture(
-    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))],
-)
-def service_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of an empty database of the service, once of each kind."""
+KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))]
+
+
+def fresh_database(request: pytest.FixtureRequest, folder: Path, *, schema: bool) -> Iterator[str]:
+    """The address of a database of the kind that is asked for; `schema`: where a copy is quicker, with its tables."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'evenhand.db'}"
+        yield f"sqlite:///{folder / 'evenhand.db'}"
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
-    with server.database(request.getfixturevalue("postgres_template")) as url:
+    template = request.getfixturevalue("postgres_template") if schema else "template0"
+    with server.database(template) as url:
         yield url
+
+
+@pytest.fixture(params=KINDS)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a fresh database, once of each kind."""
+    yield from fresh_database(request, tmp_path, schema=False)
+
+
+@pytest.fixture(params=KINDS)
+def service_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty database of the service, once of each kind."""
+    yield from fresh_database(request, tmp_path, schema=True)
 
 
 @pytest.fixture

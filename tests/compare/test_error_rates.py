@@ -31,6 +31,8 @@ def test_a_drop_of_two_and_a_half_points_is_seen_as_often_as_the_planner_says() 
     )
     predicted = power_of(0.025, noise_from_rates(0.5, 0.10).sd(1), 1000, alternative="greater")
     assert predicted == pytest.approx(0.80, abs=0.01)
+    two_sided = power_of(0.025, noise_from_rates(0.5, 0.10).sd(1), 1000, alternative="two-sided")
+    assert two_sided == pytest.approx(0.70, abs=0.01)
     assert seen == pytest.approx(predicted, abs=0.03)
     assert make_plan(0.025, noise_from_rates(0.5, 0.10)).plans[0].power >= 0.8
 

@@ -24,7 +24,8 @@ except ImportError as missing:
 
 WRITER_LOCK = 0x4576_656E
 """The key of the advisory lock that makes writers take turns."""
-_BEGIN_WRITE = f"BEGIN; SELECT pg_advisory_xact_lock({WRITER_LOCK})"
+# Not whatever the database's default is: what is read after the wait for the lock must be what the last holder left.
+_BEGIN_WRITE = f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({WRITER_LOCK})"
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 CONNECT_SECONDS = 5
 FEW_ROWS = 2

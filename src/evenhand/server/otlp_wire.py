@@ -15,6 +15,16 @@ from msgspec import Struct, field
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
+from evenhand.server.bodies import LARGE
+from evenhand.server.otlp_pieces import (
+    MOST_PARTS,
+    Room,
+    bytes_field,
+    malformed,
+    pieces,
+    too_many_parts,
+    varint,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -77,7 +87,14 @@ def plain_double(value: float) -> float | str:
 
 
 def read_protobuf(body: bytes) -> Iterator[WireSpan]:
-    """The spans of an `ExportTraceServiceRequest`; `InputError` when the bytes are none."""
+    """The spans of an `ExportTraceServiceRequest`; `InputError` when the bytes are none, `PAYLOAD_TOO_LARGE` when they
+    hold too much."""
+    room = Room(len(body))
+    for piece in pieces(body, room) if len(body) > LARGE else (body,):
+        yield from _proto_spans(_parsed(piece), room)
+
+
+def _parsed(body: bytes) -> "ExportTraceServiceRequest":
     # protobuf takes a third of a second to import: servers that never see it should start without.
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -86,16 +103,21 @@ def read_protobuf(body: bytes) -> Iterator[WireSpan]:
     try:
         request.ParseFromString(body)
     except DecodeError:
-        raise InputError("the body is not an OTLP ExportTraceServiceRequest in protobuf") from None
-    return _proto_spans(request)
+        raise malformed() from None
+    return request
 
 
-def _proto_spans(request: "ExportTraceServiceRequest") -> Iterator[WireSpan]:
+def _proto_spans(request: "ExportTraceServiceRequest", room: Room) -> Iterator[WireSpan]:
+    room.take(len(request.resource_spans))
     for group in request.resource_spans:
-        resource = _proto_attributes(group.resource.attributes)
+        pairs = group.resource.attributes
+        room.take(len(pairs) + len(group.scope_spans))
+        resource = _proto_attributes(pairs)
         for scoped in group.scope_spans:
             origin = Origin(attributes=resource, scope=scoped.scope.name)
+            room.take(len(scoped.spans))
             for span in scoped.spans:
+                room.take(len(span.attributes) + len(span.events))
                 yield _proto_span(span, origin)
 
 
@@ -223,6 +245,8 @@ class _JsonRequest(Struct, rename="camel"):
 
 def read_json(body: bytes) -> Iterator[WireSpan]:
     """The spans of an `ExportTraceServiceRequest` in OTLP's JSON; `InputError` when the text is none."""
+    if body.count(b"{") > 2 * MOST_PARTS:  # an attribute and its value are two
+        raise too_many_parts()
     request = jsontext.decode(body, type=_JsonRequest)
     key = jsontext.repeated_key(body)
     if key is not None:
@@ -344,7 +368,7 @@ def response_body(content_type: str, rejected: int = 0, message: str = "") -> by
     if not rejected:
         return b""
     partial = _varint_field(1, rejected) + _text_field(2, message)
-    return _bytes_field(1, partial)
+    return bytes_field(1, partial)
 
 
 def status_body(content_type: str, code: int, message: str) -> bytes:
@@ -359,22 +383,9 @@ PROTOBUF = "application/x-protobuf"
 
 
 # Two small messages do not need generated classes (google.rpc.Status lives in another package).
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 def _varint_field(tag: int, number: int) -> bytes:
-    return _varint(tag << 3) + _varint(number)
-
-
-def _bytes_field(tag: int, value: bytes) -> bytes:
-    return _varint(tag << 3 | 2) + _varint(len(value)) + value
+    return varint(tag << 3) + varint(number)
 
 
 def _text_field(tag: int, text: str) -> bytes:
-    return _bytes_field(tag, text.encode("utf-8"))
+    return bytes_field(tag, text.encode("utf-8"))

@@ -8,6 +8,7 @@ and "-Infinity", because JSON cannot carry them and a span must not be lost over
 import base64
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -90,8 +91,9 @@ def read_protobuf(body: bytes) -> Iterator[WireSpan]:
     """The spans of an `ExportTraceServiceRequest`; `InputError` when the bytes are none, `PAYLOAD_TOO_LARGE` when they
     hold too much."""
     room = Room(len(body))
-    for piece in pieces(body, room) if len(body) > LARGE else (body,):
-        yield from _proto_spans(_parsed(piece), room)
+    if len(body) <= LARGE:
+        return _proto_spans(_parsed(body), room)
+    return chain.from_iterable(_proto_spans(_parsed(piece), room) for piece in pieces(body, room))
 
 
 def _parsed(body: bytes) -> "ExportTraceServiceRequest":

@@ -185,3 +185,23 @@ def test_a_deadlock_with_somebody_else_is_tried_again(
         somebody.commit()
         assert deleted.result().status == 200
         assert service.get(f"/v1/datasets/{bench.dataset}").status == 404
+
+
+@pytest.mark.xdist_group("postgresql")
+def test_a_key_that_two_servers_are_sent_at_once_is_used_once(
+    postgres_server: PostgresServer, postgres_template: str
+) -> None:
+    with postgres_server.database(postgres_template) as url, two_servers(url) as server:
+
+        def make(n: int, key: str, name: str) -> Reply:
+            body = {"project_id": "p", "name": name}
+            return server(n).post("/v1/datasets", body, headers={"Idempotency-Key": key})
+
+        with ThreadPoolExecutor(12) as pool:
+            same = list(pool.map(lambda n: make(n, "one", "d"), range(12)))
+        # The name is unique: without the key eleven of them would be refused.
+        assert [reply.status for reply in same] == [201] * 12
+        assert len({reply.body["id"] for reply in same}) == 1
+        assert [reply.headers.get("idempotent-replayed") for reply in same].count("true") == 11
+        assert at_once(lambda n: make(n, "other", f"d{n}")) == [(201, None)] + [(409, "CONFLICT")] * 11
+        assert len(server(0).get("/v1/datasets", project_id="p").body["items"]) == 2

@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.core.errors import Refusal, SchemaMismatch
 from evenhand.store.connection import Connection
-from evenhand.store.database import open_database
+from evenhand.store.database import READERS, open_database
 from evenhand.store.projects import create_project, list_projects
 
 
@@ -122,3 +122,27 @@ def test_many_loops_at_once_and_a_close_in_between(database_url: str) -> None:
         return list(await asyncio.gather(*futures))
 
     assert asyncio.run(write_and_close()) == list(range(2_000, 4_500))
+
+
+def test_reading_goes_on_while_long_questions_wait(database_url: str) -> None:
+    """More of them than there are readers: the last are not even asked before the first are answered."""
+    database = open_database(database_url)
+    answered = threading.Event()
+
+    def long(_: Connection) -> bool:
+        return answered.wait(60)
+
+    async def ask() -> list[bool]:
+        waiting = [asyncio.ensure_future(database.search(long)) for _ in range(2 * READERS)]
+        await asyncio.sleep(0)
+        try:
+            assert await database.read(lambda connection: connection.one("SELECT 1")) == (1,)
+            assert not any(one.done() for one in waiting)
+        finally:
+            answered.set()
+        return await asyncio.gather(*waiting)
+
+    try:
+        assert asyncio.run(ask()) == [True] * 2 * READERS
+    finally:
+        database.close()

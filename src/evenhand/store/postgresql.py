@@ -200,6 +200,7 @@ class PostgresDialect:
             # Every question of ours has its index. With statistics that are old, or for a statement that is planned
             # once for all values, the planner would sometimes rather read a whole table.
             "enable_seqscan": "off",
+            "jit": "off",  # compiling takes longer than any question of ours
         }
         return PostgresConnection(self._connect(settings), writes=False)
 

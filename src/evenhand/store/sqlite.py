@@ -19,6 +19,8 @@ from evenhand.store.connection import LARGEST, LIST, Bound, Connection, Kind, Ro
 MINIMUM = (3, 35, 0)
 """RETURNING and the JSON functions are relied upon."""
 PAGE_SIZE = 4096
+LOG_BYTES = 64 * 1024 * 1024
+"""How long the write-ahead log grows before its pages go into the file."""
 BUSY_SECONDS = 5.0
 VERIFY_SECONDS = 5.0
 _ENCODE = msgspec.json.Encoder().encode
@@ -266,8 +268,10 @@ class SqliteDialect:
         if raw.execute("PRAGMA synchronous").fetchone()[0] != 2:
             raise StoreError(f"{self.place}: SQLite refuses to wait for the disk")
         raw.execute("PRAGMA cache_size=-65536")
-        raw.execute("PRAGMA wal_autocheckpoint=4000")
-        raw.execute("PRAGMA journal_size_limit=67108864")
+        # Ids of spans are random: every batch changes pages all over their index. What many commits change in turn goes
+        # from the log into the file once, the more so the longer the log may grow.
+        raw.execute(f"PRAGMA wal_autocheckpoint={LOG_BYTES // PAGE_SIZE}")
+        raw.execute(f"PRAGMA journal_size_limit={LOG_BYTES}")
 
     def open_reader(self) -> Connection:
         try:

@@ -84,6 +84,37 @@ def test_a_bad_line_is_named_with_field_and_reason(tmp_path: Path, line: Any, re
     assert reason in table.invalid[0]
 
 
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        (', "success": false', "success"),
+        (', "success": true', "success"),
+        (', "arm" : "b"', "arm"),
+        (', "\\u0061rm": "b"', "arm"),
+        # A colon that is escaped must not make up for the one that was lost.
+        (', "workspace": "C\\u003a", "success": false', "success"),
+        (', "step_count": null, "step_count": null', "step_count"),
+        (', "own": {"a": 1, "b": {"a": 2, "a": 3}}', "a"),
+        (', "own": 1, "own": 2', "own"),
+        (', "own": "\\u003a", "step_count": null, "times": ["3:04", {"a": "a:"}]', None),
+    ],
+)
+def test_a_record_that_names_a_key_twice_is_a_bad_line(tmp_path: Path, more: str, key: str | None) -> None:
+    """Whichever value were kept, the other would be lost, and with it perhaps the decision."""
+    lines = [json.dumps(row("t", "a", n)) for n in range(1, 6)]
+    lines[3] = lines[3][:-1] + more + "}"
+    path = tmp_path / "c.jsonl"
+    path.write_text("\n".join(lines))
+    if key is None:
+        assert len(load_records(path)) == 5
+        return
+    with pytest.raises(InputError) as caught:
+        load_records(path)
+    assert str(caught.value) == f"{path}:4: the key '{key}' is there twice"
+    table = load_records(path, skip_invalid=True)
+    assert (len(table), table.invalid) == (4, (str(caught.value),))
+
+
 def test_skipped_lines_are_counted_in_the_report(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     rows = "".join(json.dumps(one) + "\nnot JSON\n" for one in worked_example())

@@ -62,6 +62,8 @@ def test_parquet_in_batches(tmp_path: Path) -> None:
         (b'{"a": "\xff"}', "invalid UTF-8"),
         (b'{"a": 1, "b": 2, "a": 3}', "the key 'a' is there twice"),
         (b'{"a": {"a": 1, "b": 1, "b": 2}}', "the key 'b' is there twice"),
+        (b'{"a": {"c": 1, "c": 2}}', "the key 'c' is there twice"),
+        (b'{"a": 1, "\\u0061": 2}', "the key 'a' is there twice"),
         (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
     ],
 )

@@ -21,6 +21,7 @@ ARM = {"name": "a", "agent_command": "true"}
     ("content", "place"),
     [
         ("{", "invalid JSON"),
+        ('{"tasks": [], "arms": [{"name": "a", "name": "b"}]}', "the key 'name' is there twice"),
         ("[]", "Expected `object`, got `array`"),
         ({"arms": [ARM]}, "missing required field `tasks`"),
         ({"tasks": [], "arms": [ARM]}, "field 'tasks'"),

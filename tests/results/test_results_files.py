@@ -97,6 +97,18 @@ def test_folders_of_runs_are_found_by_benchmark(tmp_path: Path) -> None:
             r"'reward': status is 'failed' but there is a number",
         ),
         ('{"problem_idx": 1, "status": "scored"}', r"'reward': status is 'scored' but there is no number"),
+        (
+            '{"problem_idx": 1, "reward": 0.0, "reward": 1.0}',
+            r"results.jsonl:2: the key 'reward' is there twice",
+        ),
+        (
+            '{"problem_idx": 1, "reward": 1.0, "metadata": {"category": "a", "category": "b"}}',
+            r"results.jsonl:2: the key 'category' is there twice",
+        ),
+        (
+            '{"problem_idx": 1, "reward": 1.0, "own": [{"a": "\\ud83d", "b": 1, "b": 2}]}',
+            r"results.jsonl:2: the key 'b' is there twice",
+        ),
         ('{"problem_idx": 1, "reward": 1.0', r"results.jsonl:2: "),
         ('{"problem_idx": 1, "metadata": {"a": ' + "[" * 100_000, r"results.jsonl:2: .*nested too deeply"),
     ],
@@ -108,6 +120,17 @@ def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: str, reason: 
         list(read_samples(path))
 
 
+def test_a_line_as_it_is_written_is_refused_too_when_a_key_is_added_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    with JsonlFile(path) as file:
+        for number in range(2):
+            file.write(SampleResult(problem_idx=number, reward=1.0, metadata={"a:": "b:"}, status="scored"))
+    assert len(list(read_samples(path))) == 2
+    path.write_text(path.read_text().replace('"problem_idx":1,', '"problem_idx":1,"reward":0.0,'))
+    with pytest.raises(InputError, match=r"results.jsonl:2: the key 'reward' is there twice"):
+        list(read_samples(path))
+
+
 def test_missing_and_foreign_files_are_input_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_run(tmp_path / "nothing")
@@ -115,6 +138,9 @@ def test_missing_and_foreign_files_are_input_errors(tmp_path: Path) -> None:
         read_run(tmp_path)
     (tmp_path / "eval-1.json").write_text('{"hello": 1}')
     with pytest.raises(InputError, match="not a run bundle"):
+        read_run(tmp_path)
+    (tmp_path / "eval-1.json").write_text(json.dumps(NEMO_BUNDLE)[:-1] + ', "benchmark": {"name": "b"}}')
+    with pytest.raises(InputError, match="not a run bundle: the key 'benchmark' is there twice"):
         read_run(tmp_path)
     (tmp_path / "eval-1.json").write_text(json.dumps(NEMO_BUNDLE))
     with pytest.raises(InputError, match=r"results.jsonl with its samples is not"):

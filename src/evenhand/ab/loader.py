@@ -6,7 +6,7 @@ line by line, to say which field of which line is wrong and why.
 
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -19,6 +19,8 @@ from evenhand.core.errors import InputError
 
 _BLOCK_BYTES = 1 << 20
 _KEPT_REASONS = 20
+_decode = msgspec.json.Decoder(RunRecord).decode
+_encode_lines = msgspec.json.Encoder().encode_lines
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -32,20 +34,18 @@ def load_records(path: Path | str, *, skip_invalid: bool = False) -> RunTable:
     reasons: list[str] = []
     skipped = 0
     first = 1
-    decode = msgspec.json.Decoder(RunRecord).decode
     with _opened(Path(path)) as file:
         for block in _blocks(file):
             lines = block.removesuffix(b"\n").split(b"\n")
+            bad: list[str] = []
+            places: Sequence[int] = range(first, first + len(lines))
             try:
-                if not block.isascii():
-                    # Bytes of unknown fields are not looked at by the decoder, so their encoding is checked here.
-                    block.decode("utf-8")
-                builder.add([decode(line) for line in lines], range(first, first + len(lines)))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                rows = _rows(block, lines)
+            except (msgspec.DecodeError, InputError, UnicodeDecodeError, RecursionError):
                 rows, places, bad = _walk(lines, first, path, skip_invalid=skip_invalid)
-                builder.add(rows, places)
-                skipped += len(bad)
-                reasons += bad[: _KEPT_REASONS - len(reasons)]
+            builder.add(rows, places)
+            skipped += len(bad)
+            reasons += bad[: _KEPT_REASONS - len(reasons)]
             first += len(lines)
     return builder.build(path=path, invalid=reasons, invalid_count=skipped)
 
@@ -74,6 +74,20 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
         raise InputError(f"cannot be read: {error}", path=name) from None
 
 
+def _rows(block: bytes, lines: list[bytes]) -> list[RunRecord]:
+    """The records of a block without a bad line; otherwise an error, which `_walk` explains."""
+    if not block.isascii():
+        # Bytes of unknown fields are not looked at by the decoder, so their encoding is checked here.
+        block.decode("utf-8")
+    rows = [_decode(line) for line in lines]
+    # Fields that a record does not have, and optional ones that are null, do not come back either.
+    if not jsontext.keeps_keys(block, _encode_lines(rows)):
+        array = b"[" + b",".join(lines) + b"]"
+        if jsontext.repeated_key(array) is not None:
+            raise InputError("a key is there twice")
+    return rows
+
+
 def _walk(
     lines: list[bytes], first: int, path: Path | str, *, skip_invalid: bool
 ) -> tuple[list[RunRecord], list[int], list[str]]:
@@ -87,7 +101,10 @@ def _walk(
         try:
             line.decode("utf-8")
             # What people typed may hold half an emoji; no field that counts does.
-            rows.append(parse_record(jsontext.decode(jsontext.without_lone_surrogates(line))))
+            text = jsontext.without_lone_surrogates(line)
+            value = jsontext.decode(text)
+            jsontext.check_keys(text, value)
+            rows.append(parse_record(value))
             places.append(number)
         except (InputError, UnicodeDecodeError) as error:
             reason = (

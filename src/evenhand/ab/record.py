@@ -25,7 +25,7 @@ Amount = Annotated[float, Meta(ge=0, le=MAX_AMOUNT)]
 ExitCode = Annotated[int, Meta(ge=-MAX_EXIT_CODE, le=MAX_EXIT_CODE)]
 
 
-class RunRecord(Struct, frozen=True, kw_only=True, gc=False):
+class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One run. Amounts that are None are missing, not zero."""
 
     task_id: Name

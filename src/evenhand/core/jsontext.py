@@ -8,7 +8,6 @@ NaN and Infinity never leave the process either.
 import json
 import math
 import re
-from contextlib import suppress
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -116,12 +115,34 @@ def repeated_key(data: bytes) -> str | None:
         whole = _DECODE_ANY(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"invalid JSON: {error}") from None
+    return lost_key(data, whole)
+
+
+def lost_key(data: bytes, value: Any) -> str | None:
+    """`repeated_key` of a text that was already decoded, without a type, to `value`."""
+    try:
+        encoded = _ENCODER.encode(value)
+    except OverflowError:  # a number that cannot be written
+        return _first_repeated_key(data)
+    return None if keeps_keys(data, encoded) else _first_repeated_key(data)
+
+
+def keeps_keys(data: bytes, encoded: bytes) -> bool:
+    """Whether `encoded`, written from what was decoded from `data`, surely has every key of it.
+
+    What was decoded may have dropped keys and values, but must have invented none.
+    """
     # One byte is found much sooner than several: without a backslash nothing is escaped.
-    if b"\\" not in data or _ESCAPED_COLON not in data:
-        with suppress(OverflowError):  # a number that cannot be written
-            if _ENCODER.encode(whole).count(b":") == colons:
-                return None
-    return _first_repeated_key(data)
+    if b"\\" in data and _ESCAPED_COLON in data:
+        return False
+    return encoded.count(b":") == data.count(b":")
+
+
+def check_keys(data: bytes, value: Any) -> None:
+    """`InputError` when an object in `data`, which was decoded to `value`, names a key twice: a value was lost."""
+    key = lost_key(data, value)
+    if key is not None:
+        raise InputError(f"the key '{key[:100]}' is there twice")
 
 
 class _Repeated(Exception):

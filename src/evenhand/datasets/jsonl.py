@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from evenhand.core.errors import InputError
-from evenhand.core.jsontext import decode, without_lone_surrogates
+from evenhand.core.jsontext import check_keys, decode, without_lone_surrogates
 from evenhand.datasets.rows import Reject, Row
 
 MAX_LINE = 64 * 1024 * 1024
@@ -35,24 +35,29 @@ def read(path: Path, reject: Reject, *, surrogates: bool = False) -> Iterator[Ro
             if not line.strip():
                 continue
             try:
-                value = _decode_all(line) if surrogates else decode(line)
+                value = _decode_all(line) if surrogates else _decode_once(line)
                 if not isinstance(value, dict):
                     raise InputError(f"expected a JSON object, found {_kind(value)}")
-                _check_keys(line, value)
             except InputError as error:
                 reject(InputError(error.reason, path=path, line=number))
                 continue
             yield Row(number, value)
 
 
+def _decode_once(line: bytes) -> Any:
+    value = decode(line)
+    check_keys(line, value)
+    return value
+
+
 def _decode_all(line: bytes) -> Any:
     try:
-        return decode(line)
+        return _decode_once(line)
     except InputError:
         mended = without_lone_surrogates(line)
         if mended == line:
             raise
-        decode(mended)  # everything else must be sound
+        _decode_once(mended)  # everything else must be sound
         return json.loads(line)
 
 
@@ -72,24 +77,6 @@ def _next_line(file: BinaryIO, path: Path, number: int) -> bytes:
 def _skip_rest(file: BinaryIO, line: bytes) -> None:
     while line and not line.endswith(b"\n"):
         line = file.readline(MAX_LINE)
-
-
-def _check_keys(line: bytes, value: dict[str, object]) -> None:
-    """`InputError` when the object has a key twice: decoders keep the last and say nothing."""
-    for key in value:
-        # A key's text seen once cannot be there twice; seen again it may also be a value or a key further in.
-        if line.count(b'"' + key.encode("utf-8", "replace") + b'"') > 1:
-            json.loads(line, object_pairs_hook=_distinct, parse_int=str)
-            return
-
-
-def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the key '{twice[:100]}' is there twice")
-    return found
 
 
 def _kind(value: object) -> str:

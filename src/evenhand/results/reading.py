@@ -18,7 +18,9 @@ RESULTS = "results.jsonl"
 UNFINISHED = ".run"
 """The folder in which a run keeps what a resume needs."""
 _BOM = b"\xef\xbb\xbf"
-_DECODER = msgspec.json.Decoder(SampleResult)
+_DECODE = msgspec.json.Decoder(SampleResult).decode
+_DECODE_ANY = msgspec.json.Decoder().decode
+_ENCODE = msgspec.json.Encoder().encode
 
 
 class RunResults(Struct, frozen=True, kw_only=True):
@@ -84,7 +86,10 @@ def read_name(path: Path) -> str:
 def read_bundle(path: Path) -> Bundle:
     """The bundle in `path`."""
     try:
-        return jsontext.decode(path.read_bytes(), type=Bundle)
+        data = path.read_bytes()
+        bundle = jsontext.decode(data, type=Bundle)
+        jsontext.check_keys(data, jsontext.decode(data))
+        return bundle
     except InputError as error:
         raise InputError(f"not a run bundle: {error.reason}", path=path) from None
     except OSError as error:
@@ -120,13 +125,9 @@ def _open(path: Path) -> IO[bytes]:
 
 def _decode_line(line: bytes, path: Path, number: int) -> SampleResult:
     try:
-        sample = _DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # The slow path says exactly what is wrong, and reads an emoji that was cut as U+FFFD.
-        try:
-            sample = jsontext.decode(jsontext.without_lone_surrogates(line), type=SampleResult)
-        except InputError as error:
-            raise InputError(error.reason, path=path, line=number) from None
+        sample = _checked(line)
+    except InputError as error:
+        raise InputError(error.reason, path=path, line=number) from None
     if sample.status == "scored" and sample.reward is None:
         raise InputError("status is 'scored' but there is no number", path=path, line=number, field="reward")
     if sample.status in ("unscored", "failed") and sample.reward is not None:
@@ -134,6 +135,20 @@ def _decode_line(line: bytes, path: Path, number: int) -> SampleResult:
             f"status is '{sample.status}' but there is a number", path=path, line=number, field="reward"
         )
     return sample if sample.status else _with_status(sample)
+
+
+def _checked(line: bytes) -> SampleResult:
+    try:
+        sample = _DECODE(line)
+        if _ENCODE(sample) == line.rstrip():
+            return sample  # as we write it, so nothing was lost
+        value = _DECODE_ANY(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
+        # The slow path says exactly what is wrong, and reads an emoji that was cut as U+FFFD.
+        line = jsontext.without_lone_surrogates(line)
+        sample, value = jsontext.decode(line, type=SampleResult), jsontext.decode(line)
+    jsontext.check_keys(line, value)
+    return sample
 
 
 def _with_status(sample: SampleResult) -> SampleResult:

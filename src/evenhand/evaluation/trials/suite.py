@@ -151,7 +151,9 @@ def load_suite(path: Path) -> LoadedSuite:
 
 def _parsed(text: str, path: Path) -> Any:
     if path.suffix not in (".yaml", ".yml"):
-        return jsontext.decode(text)
+        value = jsontext.decode(text)
+        jsontext.check_keys(text.encode(), value)
+        return value
     import yaml
 
     try:

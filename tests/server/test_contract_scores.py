@@ -71,6 +71,7 @@ def test_a_value_of_another_type_is_INVALID_SCORE_VALUE(client: Client, wrong: A
         ("regex", {}),
         ("regex", {"pattern": 5}),
         ("regex", {"pattern": "("}),
+        ("regex", {"pattern": "((a{1000}){1000}){1000}"}),
         ("regex", {"pattern": "a", "flags": "q"}),
         ("exact_match", {"case_sensitive": "no"}),
         ("exact_match", {"no_such_parameter": 1}),
@@ -192,3 +193,36 @@ def test_scores_of_a_deleted_trace_are_gone(client: Client) -> None:
     trace_id, span_id = client.trace(scores=[{"scorer_name": "s", "value": 1}])
     client.delete(f"/v1/traces/{trace_id}")
     assert client.get("/v1/scores", target_id=span_id, target_type="span").status == 404
+
+
+def test_many_patterns_at_once_are_worked_out_or_refused_like_one(client: Client) -> None:
+    def score(number: int, pattern: str = "") -> dict[str, Any]:
+        return {"scorer_name": "regex", "config": {"pattern": pattern or f"x{{{number}}}$"}}
+
+    run = client.run("x" * 20)
+    target = {"target_id": run, "target_type": "run"}
+    many = [score(number) for number in range(1, 31)]
+    bad = [*many, score(0, "[")]
+    made = client.made("/v1/scores/batch", {"scores": [{**target, **one} for one in many]})
+    assert made["accepted"] == 30
+    reply = client.post("/v1/scores/batch", {"scores": [{**target, **one} for one in bad]})
+    assert (reply.status, reply.code) == (400, "INVALID_SCORER_CONFIG")
+    assert reply.body["error"]["details"]["index"] == 30
+    one = span(output="x" * 20, scores=many)
+    assert client.spans(one).status == 201
+    assert client.spans(span(output="x", scores=bad)).code == "INVALID_SCORER_CONFIG"
+    dataset, items = client.dataset(["a", "b"])
+    experiment = client.experiment(dataset)
+    runs = [{"dataset_item_id": item, "output": "x" * 20, "scores": many} for item in items]
+    assert client.post(f"/v1/experiments/{experiment}/runs", {"runs": [{**runs[0], "scores": bad}]}).code == (
+        "INVALID_SCORER_CONFIG"
+    )
+    client.runs(experiment, runs)
+    expected = [1.0] * 20 + [0.0] * 10
+    for listed in (
+        client.get("/v1/scores", target_id=run),
+        client.get("/v1/scores", target_id=one["id"], target_type="span"),
+    ):
+        assert [row["value"] for row in listed.body["items"]] == expected
+    for row in client.get(f"/v1/experiments/{experiment}/runs").body["items"]:
+        assert [found["value"] for found in row["scores"]] == expected

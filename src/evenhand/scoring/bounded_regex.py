@@ -11,12 +11,16 @@ import time
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
+from re import _parser  # type: ignore[attr-defined]  # the one reader that agrees with `re`
 from typing import Any
 
 from evenhand.core.errors import OptionError, ScorerTimeout, ScoringError
 
 MAX_PATTERN = 1_000
 """How many characters a pattern may have."""
+MAX_STEPS = 10_000
+"""How many steps a pattern may have once its counted repetitions are written out, as engines do: a few characters,
+`((a{1000}){1000}){1000}`, would otherwise fill any memory."""
 MAX_TEXT = 1_000_000
 """How many characters a text may have that a user's pattern is run on."""
 TIME_LIMIT = 1.0
@@ -30,6 +34,7 @@ FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _CLASS_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[dDwWsSbB]")
 _SCOPED_IGNORE_CASE = re.compile(r"\(\?[a-zA-Z]*i")
 _BEYOND_PLAIN = re.compile("[^\x00-\x0a\x0c-\x1b\x20-\x7f]")
+_REPEATS = (_parser.MAX_REPEAT, _parser.MIN_REPEAT, _parser.POSSESSIVE_REPEAT)
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
@@ -135,9 +140,28 @@ def _check(pattern: str, bits: re.RegexFlag) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if _steps(_parser.parse(pattern, int(bits))) > MAX_STEPS:
+                raise OptionError(
+                    f"the pattern has more than {MAX_STEPS:,} steps once its repetitions are written out"
+                )
             return re.compile(pattern, bits)
     except (re.error, OverflowError, RecursionError) as error:
         raise OptionError(f"invalid pattern: {error}") from None
+
+
+def _steps(parsed: Any) -> int:
+    """How large a parsed pattern is with its counted repetitions written out; no more is counted than is too many."""
+    steps, waiting = 0, [(parsed, 1)]
+    while waiting and steps <= MAX_STEPS:
+        part, times = waiting.pop()
+        if isinstance(part, _parser.SubPattern):
+            steps += times * len(part)
+            waiting += [
+                (inner, times * max(1, inner[0]) if kind in _REPEATS else times) for kind, inner in part
+            ]
+        elif isinstance(part, tuple | list):
+            waiting += [(inner, times) for inner in part]
+    return steps
 
 
 def _linear(pattern: str | bytes, flags: str) -> Any:
@@ -146,6 +170,8 @@ def _linear(pattern: str | bytes, flags: str) -> Any:
 
     options = re2.Options()
     options.log_errors = False
+    # Larger ones take RE2 up to a second to write out, in which nothing else runs.
+    options.max_mem = 2 * 1024 * 1024
     prefix = f"(?{''.join(sorted(set(flags)))})" if flags else ""
     try:
         whole = prefix.encode() + pattern if isinstance(pattern, bytes) else prefix + pattern

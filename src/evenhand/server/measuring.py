@@ -1,8 +1,9 @@
 """Turning what a request says about a score into a measurement: given values are checked, rules are run."""
 
+import asyncio
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
@@ -15,6 +16,8 @@ from evenhand.server.fields import Name, object_text
 from evenhand.store.scores import Measurement
 from evenhand.store.targets import Material
 
+T = TypeVar("T")
+FEW = 5
 JUDGE = "llm_judge"
 """The scorer whose scores the service works out with a model."""
 
@@ -94,6 +97,13 @@ def read_score(given: InlineScore) -> Measurement | Wanted:
         metadata=metadata,
         rationale=given.rationale,
     )
+
+
+async def unhurried(scores: Iterable[InlineScore], read: Callable[[], T]) -> T:
+    """What reading the scores gives. A pattern takes a while to compile: many are read away from the event loop, which
+    everybody waits for."""
+    patterns = sum(score.scorer_name == "regex" for score in scores)
+    return read() if patterns <= FEW else await asyncio.to_thread(read)
 
 
 def check_scorer(scorer_name: str, config: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from evenhand.server.measuring import (
     malformed_score,
     measure,
     read_score,
+    unhurried,
 )
 from evenhand.server.paging import Paging, page_of
 from evenhand.server.routes import Route
@@ -81,7 +82,10 @@ class _Given(NamedTuple):
 
 async def create(call: Call, body: RunBatch) -> Answer:
     experiment_id = call.params["experiment_id"]
-    given = [_read_run(call.service.jobs, index, run) for index, run in enumerate(body.runs)]
+    given = await unhurried(
+        (score for run in body.runs for score in run.scores or ()),
+        lambda: [_read_run(call.service.jobs, index, run) for index, run in enumerate(body.runs)],
+    )
     judged = [run.judged for run in given]
     runs = await _with_rules(call, given)
 

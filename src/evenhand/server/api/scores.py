@@ -19,6 +19,7 @@ from evenhand.server.measuring import (
     malformed_score,
     measure,
     read_score,
+    unhurried,
 )
 from evenhand.server.paging import Paging, page_of
 from evenhand.server.routes import Route
@@ -72,7 +73,9 @@ async def create(call: Call, body: ScoreCreate, query: WaitQuery) -> Answer:
 
 
 async def create_batch(call: Call, body: ScoreBatch) -> Answer:
-    read = [_read_numbered(call, index, given) for index, given in enumerate(body.scores)]
+    read = await unhurried(
+        body.scores, lambda: [_read_numbered(call, index, given) for index, given in enumerate(body.scores)]
+    )
     wanted = [(body.scores[i], r) for i, r in enumerate(read) if isinstance(r, Wanted) and not _is_judged(r)]
     worked_out = iter(await work_out(call, wanted) if wanted else ())
     outcomes = [r if isinstance(r, Measurement) or _is_judged(r) else next(worked_out) for r in read]

@@ -16,7 +16,7 @@ from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.auth import Access
 from evenhand.server.call import Call
 from evenhand.server.fields import MAX_NAME, Name
-from evenhand.server.measuring import JUDGE, InlineScore, Unmeasured, Wanted, measure, read_score
+from evenhand.server.measuring import JUDGE, InlineScore, Unmeasured, Wanted, measure, read_score, unhurried
 from evenhand.server.paging import Paging, make_cursor
 from evenhand.server.routes import Route
 from evenhand.server.scoring_jobs import judge_jobs
@@ -179,13 +179,16 @@ async def inline_scores(
     """What the scores of the spans come to; a rule that has nothing to compare with is left out."""
     scores: list[tuple[int, Measurement | Wanted]] = []
     judged: list[tuple[int, Wanted]] = []
-    for index, span in enumerate(given_spans):
-        for given in span.scores or ():
-            read = _read_score(call, index, span.id, given)
-            if isinstance(read, Wanted) and read.scorer_name == JUDGE:
-                judged.append((index, read))
-            else:
-                scores.append((index, read))
+    given = [(index, span.id, score) for index, span in enumerate(given_spans) for score in span.scores or ()]
+    found = await unhurried(
+        (score for _, _, score in given),
+        lambda: [(index, _read_score(call, index, span_id, score)) for index, span_id, score in given],
+    )
+    for index, read in found:
+        if isinstance(read, Wanted) and read.scorer_name == JUDGE:
+            judged.append((index, read))
+        else:
+            scores.append((index, read))
     if any(isinstance(score, Wanted) for _, score in scores):
         return InlineScores(await asyncio.to_thread(_with_rules, scores, records), judged)
     return InlineScores(_with_rules(scores, records), judged)

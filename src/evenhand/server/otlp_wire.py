@@ -119,13 +119,14 @@ def _proto_spans(request: "ExportTraceServiceRequest", room: Room) -> Iterator[W
             origin = Origin(attributes=resource, scope=scoped.scope.name)
             room.take(len(scoped.spans))
             for span in scoped.spans:
-                room.take(len(span.attributes) + len(span.events))
-                yield _proto_span(span, origin)
+                yield _proto_span(span, origin, room)
 
 
 # Every step from one message to the next makes an object, so none is taken for nothing; and a slice of a repeated
 # field is a list, where going through the field itself asks for one item more than there are.
-def _proto_span(span: "Span", origin: Origin) -> WireSpan:
+def _proto_span(span: "Span", origin: Origin, room: Room) -> WireSpan:
+    pairs, events = span.attributes, span.events
+    room.take(len(pairs) + len(events))
     code, message = (span.status.code, span.status.message) if span.HasField("status") else (0, "")
     return WireSpan(
         trace_id=span.trace_id.hex(),
@@ -135,12 +136,12 @@ def _proto_span(span: "Span", origin: Origin) -> WireSpan:
         kind=span.kind,
         start_ns=span.start_time_unix_nano,
         end_ns=span.end_time_unix_nano,
-        attributes=_proto_attributes(span.attributes),
+        attributes=_proto_attributes(pairs),
         events=[
             WireEvent(
                 name=event.name, time_ns=event.time_unix_nano, attributes=_proto_attributes(event.attributes)
             )
-            for event in span.events[:]
+            for event in events[:]
         ],
         status_code=code,
         status_message=message,

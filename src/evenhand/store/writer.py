@@ -83,18 +83,6 @@ def _settle_all(jobs: list[Job]) -> None:
         job.settle()
 
 
-@contextmanager
-def _impatiently() -> Iterator[None]:
-    """Every statement gives up the interpreter's lock and asks for it again. Requests that are read meanwhile keep it
-    for as long as they may: a few statements with a batch each would mostly wait."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(min(IMPATIENT_SECONDS, usual))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
-
-
 class Writer:
     """Owns the writing connection."""
 
@@ -108,6 +96,7 @@ class Writer:
         self._waking: set[asyncio.AbstractEventLoop] = set()
         self._called = False
         self._closing = False
+        self._usual_patience = sys.getswitchinterval()
         self._connection: Connection | None = None
         self.groups = 0
         self.jobs = 0
@@ -196,13 +185,23 @@ class Writer:
                 self._called = bool(self._waiting)
             started = time.monotonic()
             if any(job.large for job in group):
-                with _impatiently():
+                with self._impatience():
                     self._finish(group)
             else:
                 self._finish(group)
             self._deliver(group)
             if count >= SIBLINGS:
                 self._linger(count, time.monotonic() - started)
+
+    @contextmanager
+    def _impatience(self) -> Iterator[None]:
+        """Every statement gives up the interpreter's lock and asks for it again. Requests that are read meanwhile keep
+        it for as long as they may: a few statements with a batch each would mostly wait."""
+        sys.setswitchinterval(min(IMPATIENT_SECONDS, self._usual_patience))
+        try:
+            yield
+        finally:
+            sys.setswitchinterval(self._usual_patience)
 
     def _linger(self, count: int, seconds: float) -> None:
         """Wait a moment for those who were just answered: many of them have more to write.

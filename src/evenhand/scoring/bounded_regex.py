@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
-from re import _parser  # type: ignore[attr-defined]  # the one reader that agrees with `re`
+from re import _parser  # type: ignore[attr-defined,unused-ignore]  # the one reader that agrees with `re`
 from typing import Any
 
 from evenhand.core.errors import OptionError, ScorerTimeout, ScoringError

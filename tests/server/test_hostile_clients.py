@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.service import ADMIN, ServiceUnderTest, running_service
-from tests.service_harness import ADMIN_TOKEN, Client, ServerProcess, running
+from tests.service_harness import ADMIN_TOKEN, Client, ServerProcess, running, span
 
 from evenhand.server.config import Limits
 
@@ -112,6 +112,23 @@ def test_a_large_body_is_read_like_a_small_one(client: Client) -> None:
     twice = b'{"input": 1, "input": "' + long.encode() + b'"}'
     refused = client.request("POST", path, twice, {"Content-Type": "application/json"})
     assert (refused.status, refused.body["error"]["details"]) == (400, {"key": "input"})
+
+
+@pytest.mark.parametrize("bad", ["{}", "0", '{"id": 1}'])
+def test_of_far_too_many_bad_spans_none_is_looked_at(client: Client, bad: str) -> None:
+    """Naming them would take minutes."""
+    body = f'{{"spans": [{",".join([bad] * 500_000)}]}}'.encode()
+    reply = client.request("POST", "/v1/traces/ingest", body, {"Content-Type": "application/json"})
+    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+    assert reply.body["error"]["details"] == {"field": "spans", "limit": 10_000}
+
+
+def test_a_span_has_as_many_scores_as_a_run(client: Client) -> None:
+    one = {"scorer_name": "s", "value": 1}
+    refused = client.spans(span(scores=[one] * 1_001))
+    assert (refused.status, refused.code) == (400, "INVALID_SPAN")
+    assert refused.body["error"]["details"]["field"] == "scores"
+    assert client.spans(span(scores=[one] * 1_000)).status == 201
 
 
 def test_a_line_may_come_in_any_pieces(client: Client) -> None:

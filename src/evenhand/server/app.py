@@ -176,14 +176,18 @@ class Application:
         body = await read_body(call.receive, call.headers, self._limits[id(route)], self.service.budget)
         call.take_fingerprint(query_string + b"\n" + body)
         decoder = self._decoders[id(route)]
-        try:
-            if len(body) > LARGE:
-                return await asyncio.to_thread(decode_body, body, decoder)
-            return decode_body(body, decoder)
-        except InputError as error:
-            if route.malformed is not None:
-                raise route.malformed(body, error) from None
-            raise
+        if len(body) > LARGE:
+            return await asyncio.to_thread(_decoded, route, body, decoder)
+        return _decoded(route, body, decoder)
+
+
+def _decoded(route: Route, body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    try:
+        return decode_body(body, decoder)
+    except InputError as error:
+        if route.malformed is not None:
+            raise route.malformed(body, error) from None
+        raise
 
 
 class _Seen:

@@ -70,7 +70,7 @@ class SpanInput(Struct, frozen=True, kw_only=True, gc=False):
     """A flat object: strings, numbers, booleans and nulls."""
     error: ErrorInput | None = None
     """Why it failed."""
-    scores: list[InlineScore] | None = None
+    scores: Annotated[list[InlineScore], Meta(max_length=1_000)] | None = None
     """Its scores: values, or scorers that the service knows."""
 
 
@@ -119,6 +119,11 @@ def _named(index: int, span_id: str | None, fault: SpanFault) -> dict[str, Any]:
     return {"index": index, "id": shown, "field": fault.field, "reason": fault.reason}
 
 
+def wrong_count() -> Refusal:
+    message = f"'spans' must hold 1 to {MAX_SPANS} spans."
+    return Refusal("INVALID_REQUEST", message, {"field": "spans", "limit": MAX_SPANS})
+
+
 def malformed_batch(body: bytes, error: Exception) -> Exception:
     """Why the batch could not be decoded: `INVALID_SPAN` where spans are to blame, otherwise `error`."""
     error = malformed_score(body, error)
@@ -128,6 +133,8 @@ def malformed_batch(body: bytes, error: Exception) -> Exception:
         spans = jsontext.decode(body, type=_Loose).spans
     except InputError:
         return error
+    if len(spans) > MAX_SPANS:
+        return wrong_count()
     faults: list[dict[str, Any]] = []
     for index, text in enumerate(spans):
         try:

@@ -20,7 +20,7 @@ from evenhand.server.measuring import JUDGE, InlineScore, Unmeasured, Wanted, me
 from evenhand.server.paging import Paging, make_cursor
 from evenhand.server.routes import Route
 from evenhand.server.scoring_jobs import judge_jobs
-from evenhand.server.span_input import MAX_SPANS, SpanInput, checked_records, malformed_batch
+from evenhand.server.span_input import MAX_SPANS, SpanInput, checked_records, malformed_batch, wrong_count
 from evenhand.store import spans
 from evenhand.store import traces as store
 from evenhand.store.arrivals import Batch, prepare
@@ -103,11 +103,7 @@ def _header_project(call: Call) -> str | None:
 
 async def ingest(call: Call, body: IngestRequest) -> Answer:
     if not 1 <= len(body.spans) <= MAX_SPANS:
-        raise Refusal(
-            "INVALID_REQUEST",
-            f"'spans' must hold 1 to {MAX_SPANS} spans.",
-            {"field": "spans", "limit": MAX_SPANS},
-        )
+        raise wrong_count()
     records = checked_records(body.spans)
     scores = await inline_scores(call, body.spans, records)
     project_id = span_project(call, body.project_id)

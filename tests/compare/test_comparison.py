@@ -164,6 +164,13 @@ def test_a_tolerance_of_next_to_nothing_asks_for_no_number_of_problems() -> None
     assert found.verdict.next_step == "Run more problems; the differences so far are too few to say how many."
 
 
+def test_equal_scores_on_a_scale_of_a_hundred_leave_room_for_large_drops() -> None:
+    equal = compare_runs(run(single([80.0] * 10)), run(single([80.0] * 10)), Options(max_drop=5.0))
+    assert equal.verdict.name == "INCONCLUSIVE"
+    # One gain and one loss of the 80 points that were seen are added: 1.96·80·√2/12.
+    assert equal.delta.ci_lower == pytest.approx(-1.959964 * 80 * 2**0.5 / 12)
+
+
 @pytest.mark.parametrize(("first", "second"), [(0.5, 0.8), (2.0, 4.0), (-1.0, -3.0)])
 def test_equal_changes_on_few_problems_prove_nothing(first: float, second: float) -> None:
     few = compare_runs(run(single([first] * 3)), run(single([second] * 3)))

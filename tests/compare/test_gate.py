@@ -62,6 +62,23 @@ def test_two_lost_problems_of_two_are_no_proof() -> None:
     assert one("{max_drop: 0.01}", scores(9, 9), scores(9, 9, flipped=9)).verdict == "NO-GO"
 
 
+@pytest.mark.parametrize(("every", "limit"), [(0.05, 0.01), (5.0, 1.0), (50.0, 10.0)])
+def test_equal_drops_of_few_problems_are_no_proof_on_any_scale(every: float, limit: float) -> None:
+    """All scores fall by the same: three problems prove nothing, 1,500 do."""
+    policy = f"{{max_drop: {limit}}}"
+    top = every * 20
+
+    def gate(problems: int, drop: float) -> str:
+        base = run(single([top] * problems))
+        candidate = run(single([top - drop] * problems))
+        return one(policy, base, candidate).gates[0].status
+
+    assert gate(3, every) == "INSUFFICIENT_EVIDENCE"
+    assert gate(1_500, every) == "BREACH"
+    assert gate(3, 0.0) == gate(3, -every) == "INSUFFICIENT_EVIDENCE"
+    assert gate(1_500, 0.0) == gate(1_500, -every) == "PASS"
+
+
 def test_costs_that_are_known_exactly_need_no_proof() -> None:
     same = run(single([1.0] * 5), usage=usage(tokens=100, cost=0.01, seconds=2.0))
     assert one("{metrics: {cost: {max_relative_drop: 0.1}}}", same, same).verdict == "GO"

@@ -127,6 +127,36 @@ def test_equal_gains_on_few_problems_prove_nothing(groups: list[int] | None) -> 
     assert interval.method.endswith("constant")
 
 
+@pytest.mark.parametrize("groups", [None, [n // 3 for n in range(24)]])
+@pytest.mark.parametrize(
+    "differences",
+    [[0.0] * 24, [0.25] * 24, [-1.0, 1.0, 0.0] * 8, [0.5, -1.0] + [0.0] * 22, [0.5, -0.25, 0.0] * 8],
+)
+def test_the_scale_of_the_scores_changes_nothing_but_the_unit(
+    differences: list[float], groups: list[int] | None
+) -> None:
+    """Scores from 0 to 128 instead of from 0 to 1: every end 128 times as far, the same p-value."""
+    large = [128.0 * value for value in differences]
+    zeros = [0.0] * 24
+    one = paired_difference(zeros, differences, groups=groups)
+    many = paired_difference(zeros, large, groups=groups, scale=128.0)
+    assert many.method == one.method
+    assert [many.value, many.ci_lower, many.ci_upper] == pytest.approx(
+        [128.0 * one.value, 128.0 * one.ci_lower, 128.0 * one.ci_upper]
+    )
+    small = non_inferiority(differences, 0.125, groups=groups)
+    wide = non_inferiority(large, 16.0, groups=groups, scale=128.0)
+    assert (wide.ci_lower, wide.p_value) == pytest.approx((128.0 * small.ci_lower, small.p_value))
+
+
+def test_without_a_known_scale_nothing_is_added_to_the_differences() -> None:
+    few = [0.001] + [0.0] * 99
+    assert paired_difference([0.0] * 100, few).method == "bonett_price"
+    found = paired_difference([0.0] * 100, few, scale=None)
+    # Student's t of one 0.001 in a hundred: mean 1e-5, standard error 1e-5.
+    assert (found.method, found.standard_error) == ("t", pytest.approx(1e-5))
+
+
 def test_equal_gains_on_many_problems_do() -> None:
     assert non_inferiority([0.3] * 200, 0.01).established
     assert non_inferiority([-0.3] * 200, 0.01).p_value == 1.0

@@ -13,7 +13,7 @@ from evenhand.compare.pairing import Coverage, Pairing, Problem, pair_runs, scor
 from evenhand.compare.verdict import Evidence, Verdict, decide
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.outcome import Tally
-from evenhand.metrics.intervals import constant_ends
+from evenhand.metrics.differences import seen_scale
 from evenhand.metrics.multiplicity import holm
 from evenhand.metrics.paired import cohens_d_paired, mcnemar, paired_difference, permutation_test
 from evenhand.metrics.power import minimum_detectable_effect, required_n
@@ -198,20 +198,24 @@ def compare_runs(base: RunResults, candidate: RunResults, options: Options | Non
     )
 
 
-def difference(base: FloatArray, candidate: FloatArray, options: Options) -> Interval:
-    """The paired difference of means with its interval; one problem cannot show how much the scores vary."""
+def difference(
+    base: FloatArray, candidate: FloatArray, options: Options, *, scale: float | None = None
+) -> Interval:
+    """The paired difference of means with its interval; one problem cannot show how much the scores vary.
+
+    `scale` is the largest difference that could be; without it, as far as these scores reach.
+    """
     if len(base) < 2:
         raise InputError(
             "a comparison needs at least two problems that are scored in both runs; there is one"
         )
-    found = paired_difference(base, candidate, confidence_level=options.confidence_level, seed=options.seed)
-    if found.ci_lower < found.ci_upper:
-        return found
-    # All differences are alike, on a scale that reaches beyond 0 to 1: as far as it is seen.
-    span = max(1.0, base.max(), candidate.max()) - min(0.0, base.min(), candidate.min())
-    tail = (1 - options.confidence_level) / 2
-    lower, upper = constant_ends(found.value, len(base), tail, low=-float(span), high=float(span))
-    return replace(found, ci_lower=lower, ci_upper=upper, method="constant")
+    return paired_difference(
+        base,
+        candidate,
+        confidence_level=options.confidence_level,
+        seed=options.seed,
+        scale=scale if scale is not None else seen_scale(base, candidate),
+    )
 
 
 def unpaired(base: FloatArray, candidate: FloatArray, options: Options) -> Interval:
@@ -281,6 +285,7 @@ def _categories(pairing: Pairing, options: Options) -> list[CategoryComparison]:
             groups.setdefault(problem.category, []).append(problem)
     if len(groups) < 2:
         return []
+    scale = seen_scale(pairing.base_means, pairing.candidate_means)
     found = []
     for name, problems in sorted(groups.items()):
         base = np.array([problem.base for problem in problems])
@@ -292,7 +297,7 @@ def _categories(pairing: Pairing, options: Options) -> list[CategoryComparison]:
             candidate_tally=pairing.candidate_tally,
             binary=pairing.binary,
         )
-        delta = difference(base, candidate, options) if len(problems) > 1 else None
+        delta = difference(base, candidate, options, scale=scale) if len(problems) > 1 else None
         found.append((name, base, candidate, delta, significance(part, candidate - base, options).p_value))
     adjusted = holm([p_value for *_, p_value in found])
     return [

@@ -25,6 +25,7 @@ from evenhand.compare.compatibility import differences
 from evenhand.compare.policy import Limit, Policy, Tier, limits_of
 from evenhand.compare.values import SPENT, paired_values
 from evenhand.core.errors import Incomparable
+from evenhand.metrics.differences import seen_scale
 from evenhand.metrics.multiplicity import holm
 from evenhand.metrics.paired import non_inferiority, permutation_test
 from evenhand.metrics.types import FloatArray
@@ -137,8 +138,8 @@ def _measure(limit: Limit, base: RunResults, candidate: RunResults, alpha: float
         else values.candidate - values.base
     )
     tolerated = tolerated_damage(limit, float(np.mean(values.base)))
-    is_score = limit.metric not in SPENT
-    lower, upper = _bounds(worse, alpha, is_score=is_score)
+    scale = None if limit.metric in SPENT else seen_scale(values.base, values.candidate)
+    lower, upper = _bounds(worse, alpha, scale)
     return MetricGate(
         benchmark=limit.benchmark,
         metric=limit.metric,
@@ -151,7 +152,7 @@ def _measure(limit: Limit, base: RunResults, candidate: RunResults, alpha: float
         damage_lower=lower,
         damage_upper=upper,
         limit=tolerated,
-        p_value=_breach_p_value(worse, tolerated, is_score=is_score),
+        p_value=_breach_p_value(worse, tolerated, scale),
         problems=len(worse),
         coverage=values.share,
     )
@@ -167,22 +168,22 @@ def tolerated_damage(limit: Limit, base_mean: float) -> float:
     return min(limits)
 
 
-def _bounds(worse: FloatArray, alpha: float, *, is_score: bool) -> tuple[float | None, float | None]:
+def _bounds(worse: FloatArray, alpha: float, scale: float | None) -> tuple[float | None, float | None]:
     """One-sided bounds of the mean damage, each at level 1 − α; None where one problem tells nothing.
 
-    Scores that did not change on any problem still leave a drop possible on the next one, as in `compare`.
+    `scale` is the largest damage that could be, None for what is spent. Scores that did not change on any problem still leave a drop possible on the next one, as in `compare`.
     """
     if len(worse) < 2:
         return None, None
-    if not is_score and float(np.ptp(worse)) == 0.0:
+    if scale is None and float(np.ptp(worse)) == 0.0:
         return float(worse[0]), float(worse[0])
     level = 1 - alpha
-    lower = non_inferiority(worse, 0.0, confidence_level=level).ci_lower
-    upper = -non_inferiority(-worse, 0.0, confidence_level=level).ci_lower
+    lower = non_inferiority(worse, 0.0, confidence_level=level, scale=scale).ci_lower
+    upper = -non_inferiority(-worse, 0.0, confidence_level=level, scale=scale).ci_lower
     return lower, upper
 
 
-def _breach_p_value(worse: FloatArray, tolerated: float, *, is_score: bool) -> float | None:
+def _breach_p_value(worse: FloatArray, tolerated: float, scale: float | None) -> float | None:
     """One-sided p of "the damage is within the limit": sign flips at a limit of zero, a t test above it."""
     if len(worse) < 2:
         return None
@@ -190,13 +191,13 @@ def _breach_p_value(worse: FloatArray, tolerated: float, *, is_score: bool) -> f
         every = float(worse[0])
         if every <= tolerated:
             return 1.0
-        if not is_score or every > 1.0:
+        if scale is None:
             return 0.0
-        # Differences within ±1 whose mean is at most the limit take this value with at most this probability.
-        return float(((1.0 + tolerated) / (1.0 + every)) ** len(worse))
+        # Within the scale and with a mean of at most the limit they take this value with at most this probability.
+        return float(((scale + tolerated) / (scale + every)) ** len(worse))
     if tolerated == 0.0:
         return permutation_test(worse, alternative="greater").p_value
-    return non_inferiority(worse - tolerated, 0.0).p_value
+    return non_inferiority(worse - tolerated, 0.0, scale=scale).p_value
 
 
 def _decided(

@@ -41,7 +41,7 @@ class _Centre:
     method: str
     n_groups: int | None
     units: float | None = None
-    """Set when the differences, all within ±1, are all alike: how many independent ones there are."""
+    """Set when the differences, all within the scale, are all alike: how many independent ones there are."""
 
     def quantile(self, p: float) -> float:
         return normal_quantile(p) if self.df is None else t_quantile(p, self.df)
@@ -50,21 +50,30 @@ class _Centre:
         return normal_cdf(x) if self.df is None else t_cdf(x, self.df)
 
 
-def difference_interval(differences: FloatArray, codes: IntArray | None, confidence_level: float) -> Interval:
+def seen_scale(*scores: FloatArray) -> float:
+    """The largest difference that scores like these could have: 1, or as far as they reach beyond 0 and 1."""
+    seen = np.concatenate(scores)
+    return float(max(1.0, seen.max()) - min(0.0, seen.min()))
+
+
+def difference_interval(
+    differences: FloatArray, codes: IntArray | None, confidence_level: float, *, scale: float | None = 1.0
+) -> Interval:
     """The mean of checked differences with the interval that suits them.
 
-    Student's t, clustered when there are groups. Differences of −1, 0 and 1 (two arms of passes and
-    failures), and any differences up to 1 that are nearly all 0, get one win and one loss added first: the
+    `scale` is the largest difference that could be, 1 for scores from 0 to 1 and None where nobody knows.
+    Student's t, clustered when there are groups. Differences of −1, 0 and 1 on that scale (two arms of passes
+    and failures), and any differences within it that are nearly all 0, get one win and one loss added first: the
     adjusted Wald interval of Bonett and Price (2012, Journal of Educational and Behavioral Statistics
     37:479), (w̃ − l̃) ± z·√((w̃ + l̃ − (w̃ − l̃)²)/(n + 2)) with w̃ = (w + 1)/(n + 2) and l̃ = (l + 1)/(n + 2).
     Without it twenty equal pairs would have an interval of width 0. With groups the two added pairs are groups
-    of their own, and are added only where at most four problems differ at all. Other differences within ±1 that
-    are all alike get `constant_ends`.
+    of their own, and are added only where at most four problems differ at all. Other differences within
+    the scale that are all alike get `constant_ends`. Those beyond it have an interval of width 0.
     """
-    found = _centre(differences, codes)
-    if found.units is not None:
+    found = _centre(differences, codes, scale)
+    if found.units is not None and scale is not None:
         lower, upper = constant_ends(
-            found.value, found.units, (1.0 - confidence_level) / 2.0, low=-1.0, high=1.0
+            found.value, found.units, (1.0 - confidence_level) / 2.0, low=-scale, high=scale
         )
         return Interval(
             value=found.value,
@@ -76,7 +85,7 @@ def difference_interval(differences: FloatArray, codes: IntArray | None, confide
             n_groups=found.n_groups,
         )
     half = found.quantile((1.0 + confidence_level) / 2.0) * found.error
-    limit = 1.0 if found.method.endswith("bonett_price") else float("inf")
+    limit = scale if scale is not None and found.method.endswith("bonett_price") else float("inf")
     return Interval(
         value=found.value,
         ci_lower=max(found.centre - half, -limit),
@@ -132,25 +141,26 @@ def non_inferiority(
     *,
     groups: Sequence[Any] | npt.NDArray[Any] | None = None,
     confidence_level: float = 0.95,
+    scale: float | None = 1.0,
 ) -> NonInferiority:
     """Whether the candidate is no worse than the base by more than `margin` points.
 
     Established when the one-sided lower bound of the mean difference (candidate − base) lies above −margin;
     the p-value is that of the hypothesis that the true difference is −margin or less (Wellek 2010, Testing
     Statistical Hypotheses of Equivalence and Noninferiority, chapter 2). The bound is that of
-    `difference_interval`, one-sided.
+    `difference_interval`, one-sided; `scale` is explained there.
     """
     values = checked_values(differences, name="differences", at_least=2)
     margin = checked_positive(margin, name="margin", zero_allowed=True)
     level = checked_level(confidence_level)
     codes = None if groups is None else checked_groups(groups, n=values.size)
-    found = _centre(values, codes)
+    found = _centre(values, codes, scale)
     lower = found.centre - found.quantile(level) * found.error
     distance = found.centre + margin
-    if found.units is not None:
-        lower, _ = constant_ends(found.value, found.units, 1.0 - level, low=-1.0, high=1.0)
-        # Within ±1 and with a mean of −margin or less they take this value at most so often.
-        share = max(0.0, 1.0 - margin) / (1.0 + found.value) if distance > 0.0 else 1.0
+    if found.units is not None and scale is not None:
+        lower, _ = constant_ends(found.value, found.units, 1.0 - level, low=-scale, high=scale)
+        # Within the scale and with a mean of −margin or less they take this value at most so often.
+        share = max(0.0, scale - margin) / (scale + found.value) if distance > 0.0 else 1.0
         p_value = share**found.units
     elif found.error > 0.0:
         p_value = found.cdf(-distance / found.error)
@@ -168,33 +178,34 @@ def non_inferiority(
     )
 
 
-def _centre(values: FloatArray, codes: IntArray | None) -> _Centre:
+def _centre(values: FloatArray, codes: IntArray | None, scale: float | None) -> _Centre:
     # The two halves are added apart, so that swapping the arms negates the mean to the last bit.
     gains, losses = np.sort(values[values > 0.0]), np.sort(-values[values < 0.0])
     mean = float(gains.sum() - losses.sum()) / values.size
     if codes is None or useful_groups(codes) is None:
-        return _independent_centre(values, mean)
-    return _clustered_centre(values, codes, mean)
+        return _independent_centre(values, mean, scale)
+    return _clustered_centre(values, codes, mean, scale)
 
 
-def _bounded(values: FloatArray) -> tuple[bool, bool]:
-    """Whether all differences lie within ±1, and whether all are −1, 0 or 1."""
+def _bounded(values: FloatArray, scale: float) -> tuple[bool, bool]:
+    """Whether all differences lie within the scale, and whether all are 0 or as large as it allows."""
     size = np.abs(values)
-    return bool(size.max() <= 1.0), bool(((size == 0.0) | (size == 1.0)).all())
+    return bool(size.max() <= scale), bool(((size == 0.0) | (size == scale)).all())
 
 
 def _alike(totals: GroupTotals) -> bool:
     return relative_skewness(totals) == float("inf")
 
 
-def _independent_centre(values: FloatArray, mean: float) -> _Centre:
+def _independent_centre(values: FloatArray, mean: float, scale: float | None) -> _Centre:
     n = values.size
-    bounded, ternary = _bounded(values)
+    largest = scale or 0.0
+    bounded, ternary = _bounded(values, scale) if scale else (False, False)
     changed = int((values != 0.0).sum())
     if ternary or (bounded and changed <= FEW_CHANGES and 2 * changed < n):
         centre = mean * n / (n + 2)
         squares = float(np.sort(values**2).sum())
-        error = (((squares + 2.0) / (n + 2) - centre**2) / (n + 2)) ** 0.5
+        error = (((squares + 2.0 * largest**2) / (n + 2) - centre**2) / (n + 2)) ** 0.5
         return _Centre(mean, centre, error, None, "bonett_price", None)
     if bounded and _alike(GroupTotals(sums=values, sizes=np.ones(n))):
         return _Centre(mean, mean, 0.0, None, "constant", None, units=float(n))
@@ -202,10 +213,11 @@ def _independent_centre(values: FloatArray, mean: float) -> _Centre:
     return _Centre(mean, mean, (spread / (n - 1) / n) ** 0.5, n - 1.0, "t", None)
 
 
-def _clustered_centre(values: FloatArray, codes: IntArray, mean: float) -> _Centre:
+def _clustered_centre(values: FloatArray, codes: IntArray, mean: float, scale: float | None) -> _Centre:
     totals = group_totals(values, codes)
     groups = totals.sums.size
-    bounded, ternary = _bounded(values)
+    largest = scale or 0.0
+    bounded, ternary = _bounded(values, scale) if scale else (False, False)
     changed = int((totals.sums != 0.0).sum())
     if not bounded or changed > FEW_CHANGES or not (ternary or 2 * changed < groups):
         if bounded and _alike(totals):
@@ -215,7 +227,8 @@ def _clustered_centre(values: FloatArray, codes: IntArray, mean: float) -> _Cent
         return _Centre(mean, mean, error.standard_error, error.df, "clustered_t", groups)
     n = values.size
     extended = GroupTotals(
-        sums=np.concatenate((totals.sums, [1.0, -1.0])), sizes=np.concatenate((totals.sizes, [1.0, 1.0]))
+        sums=np.concatenate((totals.sums, [largest, -largest])),
+        sizes=np.concatenate((totals.sizes, [1.0, 1.0])),
     )
     error = clustered_error(extended)
     centre = mean * n / (n + 2)

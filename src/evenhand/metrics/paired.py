@@ -49,12 +49,13 @@ def paired_difference(
     n_resamples: int = 10_000,
     seed: int = 0,
     method: str = "auto",
+    scale: float | None = 1.0,
 ) -> Interval:
     """Candidate minus base, pair by pair: the mean (or median) of the differences with its interval.
 
     `groups` names the problem of each pair; pairs of one problem are not independent, and the interval is
     clustered by problem. `auto` is, for the median (of the differences), the percentile bootstrap; for the
-    mean, `difference_interval`. Swapping the arms negates the result.
+    mean, `difference_interval`, which explains `scale`. Swapping the arms negates the result.
     """
     first = checked_values(base, name="base", at_least=2)
     second = checked_values(candidate, name="candidate")
@@ -71,7 +72,7 @@ def paired_difference(
     if statistic == "median" or kind in ("percentile", "bca"):
         found = bootstrap_ci(turned, level, n_resamples, seed, statistic=statistic, method=kind, groups=codes)
     elif kind == "auto":
-        found = difference_interval(turned, codes, level)
+        found = difference_interval(turned, codes, level, scale=scale)
     else:
         found = mean_interval(turned, groups=codes, confidence_level=level, method=kind)
     return _turned_back(found, direction)

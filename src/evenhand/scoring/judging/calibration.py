@@ -14,6 +14,7 @@ from msgspec import Struct
 from evenhand.core.errors import InputError
 from evenhand.metrics.agreement import cohen_kappa, krippendorff_alpha
 from evenhand.metrics.correction import ppi_mean, rogan_gladen
+from evenhand.metrics.differences import seen_scale
 from evenhand.metrics.intervals import mean_interval, proportion_interval
 from evenhand.metrics.paired import paired_difference
 from evenhand.metrics.types import Interval
@@ -133,7 +134,9 @@ def calibrate(
         confusion=confusion,
         sensitivity=_rate(sides, "true_positives", "false_negatives", level),
         specificity=_rate(sides, "true_negatives", "false_positives", level),
-        bias=paired_difference(human, judge, confidence_level=level, seed=seed),
+        bias=paired_difference(
+            human, judge, confidence_level=level, seed=seed, scale=seen_scale(human, judge)
+        ),
         judge_only=means.judge_only,
         human_only=means.human_only,
         corrected=means.corrected,

@@ -154,7 +154,8 @@ def test_without_a_known_scale_nothing_is_added_to_the_differences() -> None:
     assert paired_difference([0.0] * 100, few).method == "bonett_price"
     found = paired_difference([0.0] * 100, few, scale=None)
     # Student's t of one 0.001 in a hundred: mean 1e-5, standard error 1e-5.
-    assert (found.method, found.standard_error) == ("t", pytest.approx(1e-5))
+    assert found.method == "t"
+    assert found.standard_error == pytest.approx(1e-5)
 
 
 def test_equal_gains_on_many_problems_do() -> None:

@@ -17,7 +17,7 @@ from evenhand.store.experiments import list_experiments
 from evenhand.store.jobs import any_claimable, list_jobs, open_job_count
 from evenhand.store.projects import list_projects
 from evenhand.store.runs import RunFilter, list_runs
-from evenhand.store.scores import list_scores, scores_of
+from evenhand.store.scores import list_scores, scores_of_runs
 from evenhand.store.scoring_rules import list_rules
 from evenhand.store.targets import Target, find_targets
 from evenhand.store.tokens import list_tokens
@@ -63,11 +63,13 @@ TABLES = {
         "id, project_id, experiment_id, dataset_item_id, repeat_number, output, created_at",
         lambda who, n: (key(n), who, key(OWNERS[who][0]), key(n), 0, "1", ""),
     ),
-    # Every run has a score, and its owner's first run has one for each of the others too.
+    # Of a run each, of the owner's first run, or of a trace's span, which is called the same in every trace.
     "scores": Table(
-        "id, project_id, target_type, target_id, scorer_name, number, source, created_at",
+        "id, project_id, target_type, target_id, trace_key, scorer_name, number, source, created_at",
         lambda who, n: (
-            key(n), who, "run", key(n if n % 2 else OWNERS[who][0]), "s", (n % 11) / 10, "custom", "",
+            key(n), who, "span" if n % 4 == 2 else "run",
+            {2: "root", 0: key(OWNERS[who][0])}.get(n % 4, key(n)), key(n) if n % 4 == 2 else None,
+            "s", (n % 11) / 10, "custom", "",
         ),
     ),
     "traces": Table(
@@ -80,7 +82,7 @@ TABLES = {
     ),
     "spans": Table(
         "trace_key, project_id, id, name, start_us, metadata, clock_skew, received_at",
-        lambda who, n: (key(n), who, f"span {n}", "", n, "{}", 0, ""),
+        lambda who, n: (key(n), who, "root", "", n, "{}", 0, ""),
     ),
     "annotations": Table(
         "id, project_id, trace_id, span_id, annotator, created_at",
@@ -148,7 +150,7 @@ LISTS: dict[str, Question] = {
     "scores": lambda c, who, place: list_scores(
         c, target=first_run(who), scorer_name=None, after=place, limit=PAGE
     ),
-    "scores of many": lambda c, who, place: scores_of(c, "run", [key(n) for n in OWNERS[who][1:PAGE]]),
+    "scores of many": lambda c, who, place: scores_of_runs(c, [key(n) for n in OWNERS[who][1:PAGE]]),
     "traces": traces(),
     "traces before": traces(before=key(FEW // 2)),
     "traces after": traces(after=key(FEW + MANY + FEW // 2)),
@@ -161,9 +163,9 @@ LISTS: dict[str, Question] = {
     "traces by model": traces(model="m1"),
     "traces by duration": traces(min_duration_ms=500.0),
     "traces by metadata": traces(metadata=(("k", "3"),)),
-    "a trace": lambda c, who, place: get_trace(c, f"trace {OWNERS[who][3]}", scope=who),
+    "a trace": lambda c, who, place: get_trace(c, f"trace {OWNERS[who][2]}", scope=who),
     "a trace of any project": lambda c, who, place: find_trace(c, f"trace {OWNERS[who][3]}", scope=None),
-    "a span": lambda c, who, place: find_targets(c, [("span", f"span {OWNERS[who][3]}", who)]),
+    "a span": lambda c, who, place: find_targets(c, [("span", "root", who)]),
     "queue": lambda c, who, place: list_queue(c, project_id=who, status=None, after=place, limit=PAGE),
     "pending": lambda c, who, place: list_queue(c, project_id=who, status="pending", after=place, limit=PAGE),
     "annotated": lambda c, who, place: list_queue(

@@ -13,7 +13,7 @@ from evenhand.store.connection import Connection, Kind, Row, Value
 from evenhand.store.experiments import count_runs, get_experiment, open_experiment
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope
-from evenhand.store.scores import Measurement, insert_scores, scores_of
+from evenhand.store.scores import Measurement, insert_scores, scores_of_runs
 from evenhand.store.targets import Target
 
 _INSERT = """INSERT INTO runs (id, project_id, experiment_id, dataset_item_id, repeat_number, output, trace_id,
@@ -152,7 +152,7 @@ def list_runs(
         )
     else:
         rows = _scored_rows(connection, experiment_id, wanted, after, limit)
-    scores = scores_of(connection, "run", [row[0] for row in rows])
+    scores = scores_of_runs(connection, [row[0] for row in rows])
     return [(_run(row, scores.get(row[0], [])), row[7]) for row in rows]
 
 

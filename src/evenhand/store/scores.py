@@ -151,35 +151,24 @@ def get_score(connection: Connection, score_id: str) -> Score:
     return _score(row)
 
 
-def scores_of(
-    connection: Connection,
-    target_type: TargetType,
-    target_ids: Sequence[str],
-    *,
-    trace_key: str | None = None,
-) -> dict[str, list[Score]]:
-    """The scores of many targets, oldest first; spans are those of one trace."""
+def scores_of_runs(connection: Connection, run_ids: Sequence[str]) -> dict[str, list[Score]]:
+    """By run, oldest first."""
     rows = connection.look_up(
-        _COLUMNS,
-        "FROM scores WHERE target_id IN [?] AND target_type = ? AND (? = '' OR trace_key = ?)",
-        target_ids,
-        target_type,
-        trace_key or "",
-        trace_key or "",
+        _COLUMNS, "FROM scores WHERE target_id IN [?] AND target_type = 'run'", run_ids
     )()
+    return _by_target(rows)
+
+
+def scores_of_trace(connection: Connection, trace_key: str) -> dict[str, list[Score]]:
+    """By span, oldest first."""
+    return _by_target(connection.all(f"SELECT {_COLUMNS} FROM scores WHERE trace_key = ?", trace_key))  # noqa: S608  constant columns
+
+
+def _by_target(rows: list[Row]) -> dict[str, list[Score]]:
     found: dict[str, list[Score]] = {}
     for row in sorted(rows, key=itemgetter(0)):
         found.setdefault(row[1], []).append(_score(row))
     return found
-
-
-def delete_span_scores(connection: Connection, trace_key: str, span_ids: Sequence[str]) -> None:
-    """The scores of a trace's spans go with the trace."""
-    connection.run(
-        "DELETE FROM scores WHERE target_id IN [?] AND target_type = 'span' AND trace_key = ?",
-        span_ids,
-        trace_key,
-    )
 
 
 def _score(row: Row) -> Score:

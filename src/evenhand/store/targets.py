@@ -51,14 +51,19 @@ def find_runs(connection: Connection, ids: Iterable[str]) -> dict[str, Target]:
     }
 
 
-def find_spans(connection: Connection, ids: Iterable[str]) -> dict[str, list[Target]]:
-    """The spans that exist, in any project, the newest trace first: span ids are unique only within a trace."""
-    rows = connection.look_up("id, project_id, trace_key", "FROM spans WHERE id IN [?]", sorted(set(ids)))()
-    found: dict[str, list[Target]] = {}
-    for row in sorted(rows, key=itemgetter(2), reverse=True):
-        target = Target(type="span", id=row[0], project_id=row[1], trace_key=row[2])
-        found.setdefault(row[0], []).append(target)
-    return found
+def find_spans(connection: Connection, ids: Iterable[str], *, scope: Scope) -> dict[str, Target]:
+    """The spans that exist; of those with one id (they are unique only within a trace) that of the newest trace."""
+    own, values = ("", ()) if scope is None else (" AND project_id = ?", (scope,))
+    rows = connection.look_up(
+        "id, project_id, MAX(trace_key)",
+        f"FROM spans WHERE id IN [?]{own} GROUP BY id, project_id",
+        sorted(set(ids)),
+        *values,
+    )()
+    return {
+        row[0]: Target(type="span", id=row[0], project_id=row[1], trace_key=row[2])
+        for row in sorted(rows, key=itemgetter(2))
+    }
 
 
 def visible(target: Target, scope: Scope) -> bool:
@@ -70,16 +75,19 @@ def find_targets(
 ) -> list[Target | None]:
     """One target, or None, for each (type, id, scope)."""
     run_ids = [target_id for kind, target_id, _ in wanted if kind == "run"]
-    span_ids = [target_id for kind, target_id, _ in wanted if kind == "span"]
+    span_ids: dict[Scope, list[str]] = {}
+    for kind, target_id, scope in wanted:
+        if kind == "span":
+            span_ids.setdefault(scope, []).append(target_id)
     runs = find_runs(connection, run_ids) if run_ids else {}
-    spans = find_spans(connection, span_ids) if span_ids else {}
+    spans = {scope: find_spans(connection, ids, scope=scope) for scope, ids in span_ids.items()}
     found: list[Target | None] = []
     for kind, target_id, scope in wanted:
         if kind == "run":
             target = runs.get(target_id)
             found.append(target if target is not None and visible(target, scope) else None)
         else:
-            found.append(next((t for t in spans.get(target_id, ()) if visible(t, scope)), None))
+            found.append(spans[scope].get(target_id))
     return found
 
 

@@ -16,7 +16,7 @@ from evenhand.store.arrivals import facet_line, model_line
 from evenhand.store.connection import Bound, Connection, Row
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope, not_found
-from evenhand.store.scores import delete_span_scores, scores_of
+from evenhand.store.scores import scores_of_trace
 from evenhand.store.spans import created_at_of
 
 _TRACE = (
@@ -85,7 +85,7 @@ def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id
         f"SELECT {_SPAN} FROM spans WHERE trace_key = ? ORDER BY start_us, id",  # noqa: S608  constant columns
         row[0],
     )
-    scores = scores_of(connection, "span", [span[0] for span in spans], trace_key=row[0])
+    scores = scores_of_trace(connection, row[0])
     return Trace(
         id=row[1],
         project_id=row[2],
@@ -144,8 +144,7 @@ def delete_trace(
 ) -> None:
     """The trace, its spans and their scores. Annotations stay: they are what a person said."""
     row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
-    spans = connection.all("SELECT id FROM spans WHERE trace_key = ?", row[0])
-    delete_span_scores(connection, row[0], [span[0] for span in spans])
+    connection.run("DELETE FROM scores WHERE trace_key = ?", row[0])
     connection.run("DELETE FROM spans WHERE trace_key = ?", row[0])
     connection.run("DELETE FROM traces WHERE trace_key = ?", row[0])
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +21,9 @@ from evenhand.scoring.registry import get_scorer, scorer_names
 from evenhand.scoring.summary import ScorerSummary
 from evenhand.scoring.types import ScorerInput
 
+if TYPE_CHECKING:
+    from evenhand.cli.score_page import Examples
+
 SHOWN_SKIPS = 20
 """How many skipped lines are listed."""
 PROGRESS_STEP = 200
@@ -28,10 +32,17 @@ PROGRESS_STEP = 200
 class Run:
     """Scoring one file: what to read, what to score with, and what came of it."""
 
-    def __init__(self, path: Path, scorers: dict[str, Scorer], fields: Fields) -> None:
+    def __init__(
+        self,
+        path: Path,
+        scorers: dict[str, Scorer],
+        fields: Fields,
+        examples: "dict[str, Examples] | None" = None,
+    ) -> None:
         self.path = path
         self.scorers = scorers
         self.fields = fields
+        self.examples = examples or {}
         self.summaries = {label: ScorerSummary() for label in scorers}
         self.rows = 0
         self.skipped = 0
@@ -65,6 +76,8 @@ class Run:
                 outcomes = {label: score_sample(scorer, sample) for label, scorer in self.scorers.items()}
                 for label, outcome in outcomes.items():
                     self.summaries[label].add(outcome, category=category, line=row.line, group=group)
+                for label, kept in self.examples.items():
+                    kept.add(outcomes[label], sample, category=category, line=row.line)
                 out.write(row, category, outcomes)
                 self.repeats = self.repeats or bool(row.values.get("repeat"))
                 self.rows += 1
@@ -123,6 +136,7 @@ class Run:
 @click.option(
     "--skip-invalid", is_flag=True, help="Count lines that cannot be read instead of stopping at the first."
 )
+@click.option("--report", type=click.Path(path_type=Path), help="Write a report: out.html.")
 @click.option("--list", "list_scorers", is_flag=True, help="List the scorers and their options.")
 @format_option
 def command(
@@ -136,6 +150,7 @@ def command(
     input_format: str | None,
     output: Path | None,
     skip_invalid: bool,
+    report: Path | None,
     list_scorers: bool,
     format_: str,
 ) -> int:
@@ -145,6 +160,7 @@ def command(
     evenhand score answers.jsonl --scorer exact_match --scorer fuzzy_match
     evenhand score answers.csv --response-field reply --scorer numeric_tolerance:abs=0.01
     evenhand score answers.jsonl --scorer json_schema:schema=@schema.json --format json
+    evenhand score answers.jsonl --scorer exact_match --report scores.html
 
     Every sample ends as scored, unscored (nothing to compare with) or failed (the scorer could not do its
     work); only scored ones enter the mean. Exit status: 0 done, 1 done but a scorer scored nothing and failed,
@@ -162,13 +178,20 @@ def command(
         category=category_field,
         group=group_field,
     )
-    run = Run(file, _labelled(specs), fields)
+    if report is not None and report.suffix != ".html":
+        raise OptionError(f"--report writes .html, not '{report.name}'")
+    scorers = _labelled(specs)
+    run = Run(file, scorers, fields, _examples(scorers) if report is not None else None)
     with ScoresFile(_output_path(file, output), file) as out:
         run.score(out, input_format=input_format, skip_invalid=skip_invalid)
+    if report is not None:
+        _write_report(run, report)
     if format_ == "json":
         _print_as_json(run, out.path)
     else:
         _print_as_text(run, out.path)
+        if report is not None:
+            console().print(f"Report: {printable(str(report))}", markup=False)
     parts = [summary.all.tally for summary in run.summaries.values()]
     return 1 if any(tally.failed and not tally.scored for tally in parts) else 0
 
@@ -184,6 +207,32 @@ def _labelled(specs: Iterable[str]) -> dict[str, Scorer]:
             raise OptionError(f"the scorer '{text}' is given twice")
         labelled[label] = scorer
     return labelled
+
+
+def _examples(scorers: Iterable[str]) -> "dict[str, Examples]":
+    from evenhand.cli.score_page import Examples
+
+    return {label: Examples() for label in scorers}
+
+
+def _write_report(run: Run, report: Path) -> None:
+    from evenhand.cli.score_page import ScoredFile, score_page
+    from evenhand.results.writing import write_text
+
+    page = score_page(
+        ScoredFile(
+            name=run.path.name,
+            rows=run.rows,
+            skipped=run.skipped,
+            first_skips=[str(error) for error in run.first_skips],
+            repeats_alone=run.repeats and run.fields.group is None,
+            scorers={label: scorer.identity for label, scorer in run.scorers.items()},
+            summaries=run.summaries,
+            examples=run.examples,
+        )
+    )
+    report.parent.mkdir(parents=True, exist_ok=True)
+    write_text(report, page)
 
 
 def _output_path(file: Path, output: Path | None) -> Path:

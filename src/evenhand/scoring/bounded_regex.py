@@ -33,7 +33,7 @@ FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 # line break, ignoring case beyond ASCII, and white space such as the vertical tab.
 _CLASS_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[dDwWsSbB]")
 _SCOPED_IGNORE_CASE = re.compile(r"\(\?[a-zA-Z]*i")
-_BEYOND_PLAIN = re.compile("[^\x00-\x0a\x0c-\x1b\x20-\x7f]")
+_ODD_SPACES = ("\x0b", "\x1c", "\x1d", "\x1e", "\x1f")
 _REPEATS = (_parser.MAX_REPEAT, _parser.MIN_REPEAT, _parser.POSSESSIVE_REPEAT)
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 
@@ -83,14 +83,18 @@ class BoundedPattern:
                 raise self._timed_out()
         if found is None:
             return None
-        parts = (found.group(), *found.groups())
-        return tuple(part.decode() if isinstance(part, bytes) else part for part in parts)
+        # Places in bytes are places in the text, since only ASCII is matched as bytes.
+        places = map(found.span, range(self.groups + 1))
+        return tuple([None if start < 0 else text[start:end] for start, end in places])
 
     def _matches(self, text: str) -> Iterator[Any]:
         if self._means_the_same(text):
-            ascii_ = text.isascii()
-            yield from self._linear_ascii.finditer(text.encode()) if ascii_ else self._linear.finditer(text)
-            return
+            if text.isascii():
+                return iter(self._linear_ascii.finditer(text.encode()))
+            return iter(self._linear.finditer(text))
+        return self._backtracking_matches(text)
+
+    def _backtracking_matches(self, text: str) -> Iterator[Any]:
         try:
             yield from self._bounded().finditer(text, timeout=TIME_LIMIT, concurrent=True)
         except TimeoutError:
@@ -99,11 +103,9 @@ class BoundedPattern:
     def _means_the_same(self, text: str) -> bool:
         if self._linear is None or (self._ends and text.endswith("\n")):
             return False
-        if text.isascii() and not self._ascii_only:
-            return True
-        if self._ascii_only:
-            return _BEYOND_PLAIN.search(text) is None
-        return _encodable(text)
+        if text.isascii():
+            return not self._ascii_only or not any(map(text.__contains__, _ODD_SPACES))
+        return not self._ascii_only and _encodable(text)
 
     def _bounded(self) -> Any:
         if self._backtracking is None:

@@ -7,6 +7,7 @@ a time and a size, a body must go on coming, and what is no HTTP gets the error 
 """
 
 import asyncio
+import itertools
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -38,6 +39,9 @@ _STATUS_LINE = {
 }
 _NOTHING = memoryview(b"")
 log = logging.getLogger("evenhand.server")
+
+
+_NUMBERS = itertools.count()
 
 
 class ServerProtocol(asyncio.Protocol):
@@ -78,6 +82,7 @@ class ServerProtocol(asyncio.Protocol):
         self._deaf = False
         self._closing = False
         self._quiet_since = 0.0
+        self._number = next(_NUMBERS)
         self._timer: asyncio.TimerHandle | None = None
 
     # The connection.
@@ -142,7 +147,8 @@ class ServerProtocol(asyncio.Protocol):
         staying = [one for one in connections if not one._transport.is_closing()]
         if len(staying) > self._most_connections:
             idle = [one for one in staying if not one._waiting and one is not self]
-            min(idle, key=lambda one: one._quiet_since, default=self).let_go()
+            # uvloop's clock counts whole milliseconds: within one of them, the older connection goes.
+            min(idle, key=lambda one: (one._quiet_since, one._number), default=self).let_go()
 
     def _look(self) -> None:
         """End what the client has kept waiting for too long: a request, the rest of one, or an answer to be read."""

@@ -169,6 +169,23 @@ def test_equal_scores_on_a_scale_of_a_hundred_leave_room_for_large_drops() -> No
     assert equal.verdict.name == "INCONCLUSIVE"
     # One gain and one loss of the 80 points that were seen are added: 1.96·80·√2/12.
     assert equal.delta.ci_lower == pytest.approx(-1.959964 * 80 * 2**0.5 / 12)
+    # Not in points: a hundredth means nothing on this scale.
+    assert (
+        equal.verdict.sentence == "The data cannot tell: the true change lies anywhere from -18.48 to +18.48."
+    )
+    assert "tolerated drop 5: a larger one is not ruled out" in equal.verdict.reasons
+
+
+def test_a_drop_on_a_scale_of_a_hundred_is_told_as_it_is() -> None:
+    falls = [80.0 - 10 * (n % 3) for n in range(60)]
+    found = compare_runs(run(single([80.0] * 60)), run(single(falls)), Options(max_drop=0.0))
+    assert (
+        found.verdict.sentence == "The candidate is really worse: by 10, more than the 0 that are tolerated."
+    )
+    near = compare_runs(
+        run(single([80.0, 70.0] * 3)), run(single([70.0, 80.0, 90.0] * 2)), Options(max_drop=0.0)
+    )
+    assert "to see a 0.9 drop with 80 % power" in near.verdict.next_step
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.5, 0.8), (2.0, 4.0), (-1.0, -3.0)])

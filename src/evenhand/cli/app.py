@@ -43,7 +43,7 @@ def command() -> None:
 
     \b
     Exit status: 0 done, 1 something failed or a service is away, 2 bad input or usage,
-    74 the output cannot be written, 130 interrupted, 141 its reader went away.
+    74 the output cannot be written, 75 another process works on it, 130 interrupted, 141 its reader went away.
     """
 
 

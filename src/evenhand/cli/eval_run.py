@@ -114,7 +114,10 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--price", help="IN,OUT: US dollars for a million tokens of the model.")
 @click.option("--judge-price", help="The same for the judge.")
 @click.option(
-    "--output", "-o", type=click.Path(file_okay=False, path_type=Path), help="Folder of the results."
+    "--output",
+    "-o",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the results.  [default: eval-results/NAME-TIME]",
 )
 @click.option(
     "--resume", is_flag=True, help="Continue the run in the folder; finished calls are not repeated."

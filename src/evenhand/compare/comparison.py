@@ -21,7 +21,7 @@ from evenhand.metrics.types import Alternative, FloatArray, Interval, TestResult
 from evenhand.results import RunResults, SampleResult
 
 FALLBACK_EFFECT = 0.01
-"""The drop that the next step is about when no drop at all is tolerated: one point."""
+"""The drop that the next step is about when no drop at all is tolerated: one point, a hundredth of the scale."""
 
 
 SMALLEST_EFFECT = 1e-4
@@ -155,11 +155,14 @@ def compare_runs(base: RunResults, candidate: RunResults, options: Options | Non
         raise Incomparable(different)
     pairing = pair_runs(base, candidate)
     deltas = pairing.candidate_means - pairing.base_means
-    delta = difference(pairing.base_means, pairing.candidate_means, options)
+    bounds = score_range([*base.samples, *candidate.samples])
+    scale = bounds[1] - bounds[0]
+    delta = difference(pairing.base_means, pairing.candidate_means, options, scale=scale)
     test = significance(pairing, deltas, options)
     p_drop = significance(pairing, deltas, options, "less").p_value
     p_rise = significance(pairing, deltas, options, "greater").p_value
     spread = float(np.std(deltas, ddof=1)) if len(deltas) > 1 else 0.0
+    effect = options.max_drop or FALLBACK_EFFECT * scale
     verdict = decide(
         Evidence(
             delta=delta,
@@ -168,11 +171,11 @@ def compare_runs(base: RunResults, candidate: RunResults, options: Options | Non
             max_drop=options.max_drop,
             coverage_share=pairing.coverage.share,
             min_coverage=options.min_coverage,
-            more_problems=_more_problems(spread, len(deltas), options),
-            wanted_effect=options.max_drop or FALLBACK_EFFECT,
+            more_problems=_more_problems(spread, len(deltas), effect, options),
+            wanted_effect=effect,
+            scale=scale,
         )
     )
-    bounds = score_range([*base.samples, *candidate.samples])
     return Comparison(
         benchmark=base.name,
         base=_side(base, pairing.base_means, pairing.base_tally, bounds, options),
@@ -190,7 +193,7 @@ def compare_runs(base: RunResults, candidate: RunResults, options: Options | Non
         regressed=int(np.sum(deltas < 0)),
         unchanged=int(np.sum(deltas == 0)),
         coverage=pairing.coverage,
-        categories=_categories(pairing, options),
+        categories=_categories(pairing, options, scale),
         items=pairing.problems,
         flips=_flips(pairing, base.samples, candidate.samples),
         caveats=_caveats(base, candidate, different, pairing),
@@ -270,22 +273,20 @@ def detectable(spread: float, n: int, options: Options) -> float:
     return minimum_detectable_effect(spread, n, alpha=1 - options.confidence_level, alternative="greater")
 
 
-def _more_problems(spread: float, n: int, options: Options) -> int | None:
-    effect = options.max_drop or FALLBACK_EFFECT
+def _more_problems(spread: float, n: int, effect: float, options: Options) -> int | None:
     if spread == 0.0 or effect < SMALLEST_EFFECT * spread:
         return None
     needed = required_n(effect, spread, alpha=1 - options.confidence_level, alternative="greater")
     return max(0, needed - n)
 
 
-def _categories(pairing: Pairing, options: Options) -> list[CategoryComparison]:
+def _categories(pairing: Pairing, options: Options, scale: float) -> list[CategoryComparison]:
     groups: dict[str, list[Problem]] = {}
     for problem in pairing.problems:
         if problem.category is not None:
             groups.setdefault(problem.category, []).append(problem)
     if len(groups) < 2:
         return []
-    scale = seen_scale(pairing.base_means, pairing.candidate_means)
     found = []
     for name, problems in sorted(groups.items()):
         base = np.array([problem.base for problem in problems])

@@ -82,7 +82,8 @@ def compare_sequentially(
             coverage_share=pairing.coverage.share,
             min_coverage=0.0,
             more_problems=None,
-            wanted_effect=options.max_drop or FALLBACK_EFFECT,
+            wanted_effect=options.max_drop or FALLBACK_EFFECT * (high - low),
+            scale=high - low,
         )
     )
     if verdict.name == "INCONCLUSIVE":

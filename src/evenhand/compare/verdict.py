@@ -55,10 +55,14 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """How many problems more would show a drop of `max_drop` with 80 % power; 0 when there are enough."""
     wanted_effect: float
     """The drop that `more_problems` is about."""
+    scale: float = 1.0
+    """The largest difference that could be; 1 for scores from 0 to 1, whose differences are told in points."""
 
 
-def points(value: float, *, sign: bool = False) -> str:
-    """A difference of scores in points (hundredths): `2.5 points`."""
+def points(value: float, scale: float, *, sign: bool = False) -> str:
+    """A difference of scores in points (hundredths): `2.5 points`; on a larger scale the number itself."""
+    if scale > 1:
+        return f"{value:+.4g}" if sign else f"{value:.4g}"
     text = f"{value * 100:+.1f}" if sign else f"{value * 100:.1f}"
     return f"{text} points"
 
@@ -69,11 +73,13 @@ def decide(evidence: Evidence) -> Verdict:
     dropped = delta.value < 0 and evidence.p_drop < alpha
     beyond = -delta.value > evidence.max_drop
     ruled_out = delta.ci_lower > -evidence.max_drop
-    interval = f"{points(delta.ci_lower, sign=True)} to {points(delta.ci_upper, sign=True)}"
+    scale = evidence.scale
+    interval = f"{points(delta.ci_lower, scale, sign=True)} to {points(delta.ci_upper, scale, sign=True)}"
+    tolerated = points(evidence.max_drop, scale)
     reasons = [
-        f"delta {points(delta.value, sign=True)}, {delta.confidence_level:.0%} interval {interval} ({delta.method})",
+        f"delta {points(delta.value, scale, sign=True)}, {delta.confidence_level:.0%} interval {interval} ({delta.method})",
         f"one-sided p of a drop {evidence.p_drop:.3g}: {'significant' if dropped else 'not significant'} at {alpha:.3g}",
-        f"tolerated drop {points(evidence.max_drop)}: a larger one is {'ruled out' if ruled_out else 'not ruled out'}",
+        f"tolerated drop {tolerated}: a larger one is {'ruled out' if ruled_out else 'not ruled out'}",
     ]
     if evidence.coverage_share < evidence.min_coverage:
         reasons.append(
@@ -87,19 +93,19 @@ def decide(evidence: Evidence) -> Verdict:
         )
     if dropped and beyond:
         name: VerdictName = "BLOCK"
-        sentence = f"The candidate is really worse: by {points(-delta.value)}, more than the {points(evidence.max_drop)} that are tolerated."
+        sentence = f"The candidate is really worse: by {points(-delta.value, scale)}, more than the {tolerated} that are tolerated."
         step = "Look at the regressed problems (--show-flips) before anything ships."
     elif dropped:
         name = "WARN"
-        sentence = f"The candidate is really worse, by {points(-delta.value)}; that is within the {points(evidence.max_drop)} that are tolerated."
+        sentence = f"The candidate is really worse, by {points(-delta.value, scale)}; that is within the {tolerated} that are tolerated."
         step = "Look at the regressed problems (--show-flips) and decide whether the trade is worth it."
     elif ruled_out:
         name = "PASS"
         better = delta.value > 0 and evidence.p_rise < alpha
         sentence = (
-            f"The candidate is really better, by {points(delta.value)}."
+            f"The candidate is really better, by {points(delta.value, scale)}."
             if better
-            else f"No real drop: a drop of more than {points(evidence.max_drop)} is ruled out."
+            else f"No real drop: a drop of more than {tolerated} is ruled out."
         )
         step = "Nothing stands in the way on this benchmark."
     else:
@@ -110,7 +116,7 @@ def decide(evidence: Evidence) -> Verdict:
 
 
 def _more(evidence: Evidence) -> str:
-    goal = f"to see a {points(evidence.wanted_effect)[:-1]} drop with 80 % power"
+    goal = f"to see a {points(evidence.wanted_effect, evidence.scale).removesuffix('s')} drop with 80 % power"
     if evidence.more_problems is None:
         return "Run more problems; the differences so far are too few to say how many."
     if evidence.more_problems == 0:

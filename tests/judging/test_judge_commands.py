@@ -34,7 +34,7 @@ def test_stored_answers_are_judged_and_a_second_run_judges_only_what_failed(tmp_
     rows = [{"question": f"Q{n}", "response": f"{words[n % 3]} {n}", "target": "right"} for n in range(30)]
     answers = write_lines(tmp_path / "answers.jsonl", [*rows, {"response": ":", "target": "x"}])
     script = write_lines(tmp_path / "script.jsonl", SCRIPT)
-    options = ["judge", "score", answers, "--judge-id", "m", "-o", "judged.jsonl", "--format", "json"]
+    options = ["judge", "score", answers, "--judge-id", "m", "-o", "new/judged.jsonl", "--format", "json"]
     with mock_model("--answers", script) as url:
         first = evenhand(*options, "--judge-url", url, cwd=tmp_path, EVENHAND_JUDGE_API_KEY=PLANTED)
         again = evenhand(*options, "--judge-url", url, "--resume", "--no-cache", cwd=tmp_path)
@@ -45,13 +45,13 @@ def test_stored_answers_are_judged_and_a_second_run_judges_only_what_failed(tmp_
     assert found["without_score"] == {"grade_parse_failure": 10}
     # Ten of the 21 with a score are right.
     assert found["mean_reward"]["value"] == pytest.approx(10 / 21)
-    judged = read_lines(tmp_path / "judged.jsonl")
+    judged = read_lines(tmp_path / "new/judged.jsonl")
     assert [row["problem_idx"] for row in judged] == list(range(31))
     assert [row["reward"] for row in judged[:6]] == [1.0, 0.0, None, 1.0, 0.0, None]
     assert judged[2]["scoring_details"]["judge"]["raw_reply"] == "Still not."
     assert judged[2]["status"] == "failed"
     assert judged[30]["scoring_details"]["reason"] == "degenerate_output"
-    assert not (tmp_path / "judged.jsonl.partial").exists()
+    assert not (tmp_path / "new/judged.jsonl.partial").exists()
     resumed = json.loads(again.stdout)
     assert resumed["kept_from_earlier"] == 21
     assert resumed["usage"]["requests"] == 20  # the ten failures, each with a repair

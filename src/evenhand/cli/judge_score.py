@@ -60,10 +60,14 @@ def command(format_: str, **options: Any) -> int:
 
 
 def held(output: Path) -> AbstractContextManager[object]:
-    """Keeps other commands off the output and the verdicts beside it."""
+    """Keeps other commands off the output and the verdicts beside it; makes its folder."""
     from evenhand.evaluation.lease import Lease
 
     file = output.resolve()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", path=output) from None
     return Lease(
         file.with_name(f".{file.name}.lock"),
         refusal=f"{output} is being written by another `evenhand judge score`",

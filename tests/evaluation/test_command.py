@@ -233,6 +233,7 @@ def test_a_suite_of_benchmarks_goes_on_when_one_fails(
     ("text", "words"),
     [
         ("services: [", "suite.yaml:1: "),
+        ("services: {}\noutput: a\noutput: b\n", "suite.yaml:3: the key 'output' is there twice"),
         ("services: {m: {url: x, id: m}}", "missing required field `benchmarks`"),
         ("services: {m: {url: x, id: m, temprature: 1}}\nbenchmarks: [gsm8k]", "unknown field `temprature`"),
         ("services: {judge: {url: x, id: m}}\nbenchmarks: [gsm8k]", "unknown service 'model'"),

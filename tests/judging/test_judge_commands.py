@@ -214,6 +214,8 @@ def test_a_rubric_file_and_the_named_rubrics(tmp_path: Path) -> None:
         own = evenhand(*common, "--judge-url", url, "--rubric", "rubric.yaml", cwd=tmp_path)
         simple = evenhand(*common, "--judge-url", url, "--rubric", "simpleqa", cwd=tmp_path)
         unknown = evenhand(*common, "--judge-url", url, "--rubric", "simpelqa", cwd=tmp_path)
+        (tmp_path / "rubric.yaml").write_text("max_score: 5\nmax_score: 10\n")
+        twice = evenhand(*common, "--judge-url", url, "--rubric", "rubric.yaml", cwd=tmp_path)
         (tmp_path / "rubric.yaml").write_text("nonsense: 1")
         broken = evenhand(*common, "--judge-url", url, "--rubric", "rubric.yaml", cwd=tmp_path)
     assert json.loads(own.stdout)["mean_reward"]["value"] == 1.0
@@ -222,6 +224,7 @@ def test_a_rubric_file_and_the_named_rubrics(tmp_path: Path) -> None:
     assert "did you mean simpleqa" in unknown.stderr
     assert broken.returncode == 2
     assert "not a rubric" in broken.stderr
+    assert "the key 'max_score' is there twice" in twice.stderr
 
 
 def test_bad_input_is_a_sentence(tmp_path: Path) -> None:

@@ -107,8 +107,10 @@ def read_rubric(rubric: str) -> Any:
     if path.suffix in (".yaml", ".yml", ".json"):
         import yaml
 
+        from evenhand.core import yamltext
+
         try:
-            fields = yaml.safe_load(path.read_text(encoding="utf-8"))
+            fields = yamltext.load(path.read_text(encoding="utf-8"))
             return msgspec.convert(fields, JudgeScoringConfig)
         except OSError as error:
             raise InputError(f"cannot read the rubric: {error.strerror}", path=path) from None

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
+from evenhand.core import yamltext
 from evenhand.core.errors import InputError, OptionError, UnknownName
 from evenhand.core.secret import Secret
 from evenhand.evaluation.config import Job, RunConfig, Sampling, Selection, Service
@@ -98,7 +99,7 @@ class SuiteFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def read_suite(path: Path) -> SuiteFile:
     """The file at `path`, with `${NAME}` replaced from the environment."""
     try:
-        loaded = yaml.safe_load(path.read_bytes())
+        loaded = yamltext.load(path.read_bytes())
     except OSError as error:
         raise InputError(error.strerror or str(error), path=path) from None
     except yaml.YAMLError as error:

@@ -156,8 +156,10 @@ def _parsed(text: str, path: Path) -> Any:
         return value
     import yaml
 
+    from evenhand.core import yamltext
+
     try:
-        return yaml.safe_load(text)
+        return yamltext.load(text)
     except yaml.YAMLError as error:
         raise InputError(f"invalid YAML: {' '.join(str(error).split())}") from None
     except RecursionError:

@@ -95,6 +95,21 @@ def test_order_of_items_does_not_matter() -> None:
         )
 
 
+@pytest.mark.parametrize(("n", "lower"), [(10, 0.3829), (30, 0.7686), (1_000, 0.9926)])
+def test_agreement_on_every_item_is_no_certainty(n: int, lower: float) -> None:
+    """Half passes, half failures: chance disagrees on half, so κ = 1 − (1 − 0.025^(1/n))/0.5 goes unseen."""
+    found = cohen_kappa([0, 1] * (n // 2), [0, 1] * (n // 2))
+    assert (found.value, found.ci_upper) == (1.0, 1.0)
+    assert found.ci_lower == pytest.approx(2 * 0.025 ** (1 / n) - 1)
+    assert found.ci_lower == pytest.approx(lower, abs=1e-4)
+
+
+def test_agreement_on_rare_labels_proves_less() -> None:
+    few = cohen_kappa([0] * 27 + [1] * 3, [0] * 27 + [1] * 3)
+    half = cohen_kappa([0] * 15 + [1] * 15, [0] * 15 + [1] * 15)
+    assert few.ci_lower < half.ci_lower
+
+
 def test_undefined_agreement_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^a: .*undefined"):
         cohen_kappa([1, 1, 1], [1, 1, 1])

@@ -27,6 +27,8 @@ def cohen_kappa(
     `weights` None counts every disagreement alike (Cohen 1960, Educational and Psychological Measurement
     20:37); `linear` and `quadratic` weigh it by the distance of the ranks and its square (Cohen 1968,
     Psychological Bulletin 70:213). The ranks are those of `labels`, or of the sorted ratings.
+    Raters who agree on every item leave the bootstrap nothing to vary: the lower end is then the κ with a share of
+    1 − (α/2)^(1/n) of disagreements, as bad as they can be, which would go unseen.
     """
     first, second = _checked_labels(a, "a"), _checked_labels(b, "b")
     if len(first) != len(second):
@@ -52,6 +54,17 @@ def cohen_kappa(
     rng = np.random.default_rng(checked_count(seed, name="seed"))
     level = checked_level(confidence_level)
     count = checked_count(n_resamples, name="n_resamples", at_least=1)
+    if value == 1.0:
+        chance = table.sum(axis=1) @ penalty @ table.sum(axis=0) / n**2
+        unseen = 1.0 - ((1.0 - level) / 2.0) ** (1.0 / n)
+        return Interval(
+            value=value,
+            ci_lower=max(-1.0, 1.0 - unseen * float(penalty.max() / chance)),
+            ci_upper=1.0,
+            confidence_level=level,
+            method="constant",
+            n=n,
+        )
     filled = table.ravel() > 0  # a resample of items is a multinomial draw of the cells of their table
     drawn = np.zeros((count, table.size))
     drawn[:, filled] = rng.multinomial(n, table.ravel()[filled] / n, size=count)

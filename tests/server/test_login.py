@@ -13,7 +13,7 @@ from tests.browser import PATIENCE, chromium
 from tests.service_harness import Client, ServerProcess, running
 
 from evenhand.server.auth import Access
-from evenhand.server.sessions import CODE_SECONDS, COOKIE, SESSION_SECONDS, Sessions
+from evenhand.server.sessions import CODE_SECONDS, SESSION_SECONDS, Sessions
 
 ACCESS = Access(token_id="test", role="read", scope=None)
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -56,7 +56,7 @@ def test_the_printed_link_opens_the_first_page(server: ServerProcess) -> None:
     assert (answer.status, answer.location, answer.text) == (303, "/", "")
     [cookie] = answer.cookies
     name, *flags = cookie.split("; ")
-    assert re.fullmatch(r"evenhand_session=[\w-]{43}", name)
+    assert re.fullmatch(r"evenhand_session_\w{8}=[\w-]{43}", name)
     # no Domain: it is for this host alone
     assert sorted(flags) == ["HttpOnly", "Max-Age=43200", "Path=/", "SameSite=Lax"]
     first = Page(server, "/", Cookie=f"other=1; {name}")
@@ -67,8 +67,8 @@ def test_the_printed_link_opens_the_first_page(server: ServerProcess) -> None:
 
 
 def test_another_cookie_shows_nothing(server: ServerProcess) -> None:
-    right = logged_in(server).partition("=")[2]
-    wrong = ("", "evenhand_session=", f"evenhand_session={right[1:]}", "=; ;;", f"EVENHAND_SESSION={right}")
+    name, _, right = logged_in(server).partition("=")
+    wrong = ("", f"{name}=", f"{name}={right[1:]}", "=; ;;", f"{name.upper()}={right}", f"evenhand={right}")
     for cookie in wrong:
         page = Page(server, "/", Cookie=cookie)
         assert page.status == 200
@@ -134,6 +134,15 @@ def test_a_restart_ends_every_session_and_prints_a_new_link(server: ServerProces
     assert "Demonstration" in Page(server, "/", Cookie=logged_in(server)).text
 
 
+def test_servers_on_one_host_leave_each_others_sessions_alone(server: ServerProcess, tmp_path: Path) -> None:
+    """Browsers keep one set of cookies for all ports of a host."""
+    with running(f"sqlite:///{tmp_path / 'other.db'}", tmp_path, "--demo") as other:
+        kept = dict(logged_in(one).split("=") for one in (server, other))
+        both = "; ".join(f"{name}={value}" for name, value in kept.items())
+        for one in (server, other):
+            assert "Demonstration" in Page(one, "/", Cookie=both).text
+
+
 def test_codes_and_sessions_end_in_time() -> None:
     now = [0.0]
     sessions = Sessions(clock=lambda: now[0])
@@ -143,7 +152,7 @@ def test_codes_and_sessions_end_in_time() -> None:
     assert session is not None
     now[0] = CODE_SECONDS + 1
     assert sessions.redeem(late) is None
-    cookie = COOKIE + b"=" + session.encode()
+    cookie = sessions.cookie + b"=" + session.encode()
     now[0] = CODE_SECONDS - 1 + SESSION_SECONDS - 1
     assert sessions.access(cookie) == ACCESS
     now[0] += 2

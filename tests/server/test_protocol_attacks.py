@@ -280,6 +280,24 @@ def test_a_client_that_sends_no_more_gets_its_answers(running: Running, half: by
     assert answer.count(b"HTTP/1.1 200 OK") == half.count(b"HTTP/1.")
 
 
+@pytest.mark.parametrize("body", [0, 20_000])
+def test_a_flood_with_an_end_behind_it_is_answered_to_the_last(running: Running, body: int) -> None:
+    """Much of it is not even parsed when the end comes."""
+    head = b"POST /%d HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    flood = b"".join(head % (number, body) + b"x" * body for number in range(500))
+    with running.open() as connection:
+
+        def send() -> None:
+            connection.sendall(flood)
+            connection.shutdown(socket.SHUT_WR)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        answers = read_all(connection)
+        sender.join()
+    assert answers.count(b'"body": %d,' % body) == 500
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_the_end_of_a_client_may_come_long_before_its_answer(loop: Loop) -> None:
     with serving(loop) as running, running.open() as connection:

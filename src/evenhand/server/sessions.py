@@ -8,7 +8,6 @@ from evenhand.server.auth import Access
 
 CODE_SECONDS = 3600.0
 SESSION_SECONDS = 12 * 3600.0
-COOKIE = b"evenhand_session"
 
 
 class Sessions:
@@ -16,6 +15,8 @@ class Sessions:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        # Of its own: browsers send cookies to every port of a host, and another server there must not take its place.
+        self.cookie = b"evenhand_session_" + secrets.token_hex(4).encode()
         self._codes: dict[str, tuple[Access, float]] = {}
         self._sessions: dict[str, tuple[Access, float]] = {}
 
@@ -38,7 +39,7 @@ class Sessions:
         """What the cookie header opens."""
         for part in cookies.split(b";"):
             name, _, value = part.strip().partition(b"=")
-            if name == COOKIE:
+            if name == self.cookie:
                 found = self._sessions.get(value.decode("latin-1"))
                 if found is not None and found[1] > self._clock():
                     return found[0]

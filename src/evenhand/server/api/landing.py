@@ -10,7 +10,7 @@ from evenhand.core.objects.projects import Project
 from evenhand.server.answers import Answer
 from evenhand.server.call import Call
 from evenhand.server.routes import Route
-from evenhand.server.sessions import COOKIE, SESSION_SECONDS
+from evenhand.server.sessions import SESSION_SECONDS
 from evenhand.store.connection import Connection
 from evenhand.store.experiments import list_experiments
 from evenhand.store.projects import list_projects
@@ -33,7 +33,7 @@ async def login(call: Call, query: LoginQuery) -> Answer:
     session = sessions.redeem(query.code)
     if session is not None:
         flags = f"; HttpOnly; SameSite=Lax; Path=/; Max-Age={SESSION_SECONDS:.0f}"
-        return _to_first_page((b"set-cookie", COOKIE + f"={session}{flags}".encode()))
+        return _to_first_page((b"set-cookie", sessions.cookie + f"={session}{flags}".encode()))
     # Browsers open a link twice by themselves, for instance ahead of time: who is logged in need not hear of it.
     if sessions.access(call.headers.get(b"cookie", b"")) is not None:
         return _to_first_page()

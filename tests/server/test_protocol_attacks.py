@@ -402,6 +402,7 @@ def test_when_all_places_are_taken_the_longest_idle_makes_room(loop: Loop) -> No
         wait_until(lambda: b"/wait" in running.echo.begun)
         first = opened(get(b"/first"))
         assert first.recv(100).startswith(b"HTTP/1.1 200 OK")
+        time.sleep(0.1)  # the loop counts in milliseconds: in the same one, either would be the longer idle
         second = opened(b"GET /half HT")
         wait_until(lambda: len(running.server.server_state.connections) == 3)
         # Each new one takes the place of the one that has been quiet for longest, never of one that waits.

@@ -60,6 +60,15 @@ def test_migrate_says_what_it_did(database_url: str) -> None:
     assert again.output == "The schema is up to date.\n"
 
 
+def test_the_database_and_its_backup_are_for_their_owner_only(tmp_path: Path) -> None:
+    file, copy = tmp_path / "e.db", tmp_path / "copy.db"
+    with running_service(f"sqlite:///{file}"):
+        assert evenhand("db", "backup", str(copy), "--database", f"sqlite:///{file}").exit_code == 0
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert {"e.db", "e.db-wal", "copy.db"} <= set(modes)
+    assert set(modes.values()) == {0o600}, modes
+
+
 def test_a_backup_of_a_running_server_opens_as_a_database(tmp_path: Path) -> None:
     url, copy = f"sqlite:///{tmp_path / 'live.db'}", tmp_path / "copy.db"
     with running_service(url) as service:

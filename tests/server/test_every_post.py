@@ -223,3 +223,35 @@ def test_the_same_key_repeats_the_first_answer_and_another_body_is_CONFLICT(
         assert (refused.status, refused.body["code"]) == (409, 6)
     else:
         assert (refused.status, refused.code) == (409, "CONFLICT")
+
+
+def rule_of_span(client: Client) -> tuple[Asked, str]:
+    trace_id, span_id = client.trace(output="Paris")
+    body = {"target_id": span_id, "target_type": "span", "scorer_name": "regex", "config": {"pattern": "P"}}
+    return Asked("/v1/scores", body), f"/v1/traces/{trace_id}?project_id={client.project}"
+
+
+def annotated(client: Client) -> tuple[Asked, str]:
+    trace_id, _ = client.trace(input="q")
+    body = {"trace_id": trace_id, "annotator": "ada", "notes": "n"}
+    return Asked("/v1/annotations", body), f"/v1/traces/{trace_id}?project_id={client.project}"
+
+
+def imported(client: Client) -> tuple[Asked, str]:
+    dataset_id = client.dataset()[0]
+    lines = Asked(f"/v1/datasets/{dataset_id}/items/import", '{"input": 1}\n', content_type=LINES)
+    return lines, f"/v1/datasets/{dataset_id}"
+
+
+@pytest.mark.parametrize("make", [rule_of_span, annotated, imported])
+def test_the_first_answer_is_repeated_when_its_target_is_gone(
+    client: Client, make: Callable[[Client], tuple[Asked, str]]
+) -> None:
+    (asked, target), key = make(client), new_id()
+    first = send(client, asked, **{"Idempotency-Key": key})
+    assert first.status in (200, 201), first.raw
+    assert client.delete(target).status == 200
+    again = send(client, asked, **{"Idempotency-Key": key})
+    assert (again.status, again.raw) == (first.status, first.raw)
+    assert again.headers["idempotent-replayed"] == "true"
+    assert send(client, asked).status == 404

@@ -143,7 +143,13 @@ class Application:
             call.take_fingerprint(scope["query_string"])
         if route.query is not None:
             arguments.append(decode_query(scope["query_string"], route.query))
-        return await route.handler(call, *arguments)
+        try:
+            return await route.handler(call, *arguments)
+        except Refusal:
+            first = None if route.streams else await call.first_answer()
+            if first is None:
+                raise
+            return first
 
     def _find(self, method: str, raw_path: bytes, headers: dict[bytes, bytes]) -> Match:
         try:

@@ -12,7 +12,7 @@ from evenhand.server.bodies import Receive
 from evenhand.server.routes import Route
 from evenhand.server.service import Service
 from evenhand.store.connection import Connection
-from evenhand.store.idempotency import Repeatable, once
+from evenhand.store.idempotency import Recorded, Repeatable, once, recorded
 from evenhand.store.projects import require_project
 from evenhand.store.writer import BatchedWork, Work
 
@@ -109,22 +109,36 @@ class Call:
         return await self._once(partial(_single, batched, item, self.route.status))
 
     async def _once(self, work: Callable[[Connection], tuple[int, bytes]]) -> Answer:
-        assert self.idempotency_key is not None
-        request = Repeatable(
-            scope=self.access.token_id, key=self.idempotency_key, fingerprint=self.fingerprint
-        )
+        request = self._repeatable()
         # The key tells a repetition: where the outcome of a commit is unknown, the writer may ask again by itself.
-        recorded = await self.service.database.write(
-            lambda connection: once(connection, request, work), repeatable=True
+        return _told_again(
+            await self.service.database.write(
+                lambda connection: once(connection, request, work), repeatable=True
+            )
         )
-        headers = [(b"idempotent-replayed", b"true")] if recorded.replayed else None
-        return Answer(recorded.status, recorded.body, headers=headers)
+
+    async def first_answer(self) -> Answer | None:
+        """What the same request was answered before: what it was about may be gone since."""
+        if self.idempotency_key is None or not self.fingerprint:
+            return None
+        request = self._repeatable()
+        first = await self.read(lambda connection: recorded(connection, request))
+        return None if first is None else _told_again(first)
+
+    def _repeatable(self) -> Repeatable:
+        assert self.idempotency_key is not None
+        return Repeatable(scope=self.access.token_id, key=self.idempotency_key, fingerprint=self.fingerprint)
 
     def take_fingerprint(self, body: bytes) -> None:
         """What tells a repeated request from another one with the same key."""
         if self.idempotency_key is not None:
             start = f"{self.route.method} ".encode() + self.path + b"\n"
             self.fingerprint = hashlib.sha256(start + body).hexdigest()
+
+
+def _told_again(answer: Recorded) -> Answer:
+    headers = [(b"idempotent-replayed", b"true")] if answer.replayed else None
+    return Answer(answer.status, answer.body, headers=headers)
 
 
 def _single(

@@ -17,6 +17,7 @@ def back_up(url: str, target: Path) -> None:
     dialect = pick_dialect(url)
     partial = target.with_name(f"{target.name}.partial")
     try:
+        partial.touch(mode=0o600)
         if isinstance(dialect, SqliteDialect):
             connection = dialect.open_reader()
             assert isinstance(connection, SqliteConnection)

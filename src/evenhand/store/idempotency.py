@@ -31,19 +31,27 @@ class Recorded(Struct, frozen=True, kw_only=True):
     replayed: bool
 
 
-def once(
-    connection: Connection, request: Repeatable, work: Callable[[Connection], tuple[int, bytes]]
-) -> Recorded:
-    """Do `work` unless the request was answered before; the record commits together with the work."""
+def recorded(connection: Connection, request: Repeatable) -> Recorded | None:
+    """The first answer to the request; `CONFLICT` when its key was used with another one."""
     row = connection.one(
         "SELECT fingerprint, status, body FROM idempotency_keys WHERE scope = ? AND idempotency_key = ?",
         request.scope,
         request.key,
     )
-    if row is not None:
-        if row[0] != request.fingerprint:
-            raise Refusal("CONFLICT", "This Idempotency-Key was used with another request.")
-        return Recorded(status=row[1], body=row[2].encode(), replayed=True)
+    if row is None:
+        return None
+    if row[0] != request.fingerprint:
+        raise Refusal("CONFLICT", "This Idempotency-Key was used with another request.")
+    return Recorded(status=row[1], body=row[2].encode(), replayed=True)
+
+
+def once(
+    connection: Connection, request: Repeatable, work: Callable[[Connection], tuple[int, bytes]]
+) -> Recorded:
+    """Do `work` unless the request was answered before; the record commits together with the work."""
+    first = recorded(connection, request)
+    if first is not None:
+        return first
     status, body = work(connection)
     connection.run(
         "INSERT INTO idempotency_keys (scope, idempotency_key, fingerprint, status, body, created_at)"

@@ -15,7 +15,9 @@ from evenhand.store.datasets import add_items, get_dataset
 
 async def import_items(call: Call) -> Answer:
     dataset_id, limits = call.params["dataset_id"], call.service.config.limits
-    await call.read(lambda connection: get_dataset(connection, dataset_id, scope=call.scope))
+    if call.idempotency_key is None:
+        # Before the body is read; a repeated request gets its first answer, whatever became of the dataset.
+        await call.read(lambda connection: get_dataset(connection, dataset_id, scope=call.scope))
     digest = hashlib.sha256()
     with Upload(limits.import_line_bytes) as upload:
         async for piece in pieces(call.receive, call.headers, limits.import_bytes):

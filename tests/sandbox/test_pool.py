@@ -145,7 +145,8 @@ def test_a_back_end_that_cannot_start_says_so_to_everyone_who_waits() -> None:
         for _ in range(3):
             with pytest.raises(SandboxUnavailable, match="no such thing"):
                 pool.execute(Program(source="1"))
-    assert backend.starts < 30
+    # Two threads fill the pool; each may start one sandbox at first, and one whenever a failure was taken.
+    assert backend.starts <= 2 + 3 * 2
 
 
 class Dying:

@@ -234,6 +234,11 @@ def test_trailers_are_no_headers(running: Running) -> None:
     assert last["headers"] == ["host", "connection"]
 
 
+def is_pair(found: object) -> bool:
+    """A header as it is kept. Other things are not even compared: arrays have no single answer."""
+    return type(found) is tuple and [type(part) for part in found] == [bytes, bytes] and found == (b"a", b"")
+
+
 @pytest.mark.parametrize(
     "head", [b"GET / HTTP/1.1\r\nHost: x\r\n", CHUNKED + b"1\r\nx\r\n0\r\n"], ids=["head", "trailers"]
 )
@@ -244,8 +249,9 @@ def test_too_many_headers_are_refused_before_they_take_memory(running: Running, 
         connection.sendall(head + many)  # and never the end
         assert read_all(connection).startswith(b"HTTP/1.1 400 ")
         # Who is refused but does not go leaves nothing of it behind meanwhile.
-        pairs = [found for found in gc.get_objects() if type(found) is list and (b"a", b"") in found[:9]]
-        assert pairs == []
+        assert [
+            found for found in gc.get_objects() if type(found) is list and any(map(is_pair, found[:9]))
+        ] == []
 
 
 @pytest.mark.parametrize("endless", [b"0\r\nX: " + b"x" * 200_000, b"1;" + b"x" * 200_000])

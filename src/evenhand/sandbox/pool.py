@@ -42,7 +42,6 @@ class Pool:
         self.limits = Limits()
         self._idle: collections.deque[Worker] = collections.deque()
         self._starting = 0
-        self._wanted = 0
         self._failure: EvenhandError | None = None
         self._closed = threading.Event()
         self._changed = threading.Condition()
@@ -87,19 +86,15 @@ class Pool:
             return self.backend.start(limits)
         with self._changed:
             self._start_fillers()
-            self._wanted += 1
-            self._changed.notify_all()
-            try:
-                while not self._idle:
-                    if self._closed.is_set():
-                        raise SandboxUnavailable("the sandbox is closed")
-                    if self._failure is not None:
-                        failure, self._failure = self._failure, None
-                        raise failure
-                    self._changed.wait()
-                worker = self._idle.popleft()
-            finally:
-                self._wanted -= 1
+            while not self._idle:
+                if self._closed.is_set():
+                    raise SandboxUnavailable("the sandbox is closed")
+                if self._failure is not None:
+                    failure, self._failure = self._failure, None
+                    self._changed.notify_all()
+                    raise failure
+                self._changed.wait()
+            worker = self._idle.popleft()
             self._changed.notify_all()
             return worker
 
@@ -113,9 +108,9 @@ class Pool:
     def _fill(self) -> None:
         while True:
             with self._changed:
+                # A failure waits for someone to take it: only then is it tried again.
                 while not self._closed.is_set() and (
-                    len(self._idle) + self._starting >= self.warm
-                    or (self._failure is not None and not self._wanted)
+                    len(self._idle) + self._starting >= self.warm or self._failure is not None
                 ):
                     self._changed.wait()
                 if self._closed.is_set():
@@ -136,9 +131,6 @@ class Pool:
                     self._idle.append(worker)
                     worker = None
                 self._changed.notify_all()
-                if failure is not None:
-                    # Someone who waits takes the failure; without a pause this would spin.
-                    self._changed.wait(0.2)
             if worker is not None:
                 worker.kill()
 

@@ -34,7 +34,7 @@ SETTLING_PAUSES = (0.0, 0.1, 0.5)
 """Seconds to wait before each try to find out what became of work that may be done again."""
 SIBLINGS = 4
 """How many requests must have shared a commit for the next one to wait for as many."""
-LINGER_SECONDS = 0.005
+LINGER_SECONDS = 0.01
 """How long it waits at most."""
 STRAY_SECONDS = 1.0
 """How often an idle writer looks for work whose event loop ended before it could wake the writer."""
@@ -212,7 +212,7 @@ class Writer:
         with self._wake:
             wanted = min(len(self._waiting) + count, self._group_limit)
             self._wake.wait_for(
-                lambda: self._closing or len(self._waiting) >= wanted, min(LINGER_SECONDS, seconds / 2)
+                lambda: self._closing or len(self._waiting) >= wanted, min(LINGER_SECONDS, seconds)
             )
 
     def _finish(self, group: list[Job]) -> None:

@@ -32,7 +32,7 @@ class Upload:
         try:
             self._spool: BinaryIO = tempfile.TemporaryFile(prefix="evenhand-import-")  # noqa: SIM115  closed by __exit__
         except FileNotFoundError as error:  # so it is called when no folder takes a file
-            raise StoreFull("no space is left for the upload") from error
+            raise StoreFull("no folder takes a temporary file for the upload") from error
         self._rest = bytearray()
         self._dropping = False
         self._line = 0

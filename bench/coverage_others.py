@@ -18,6 +18,7 @@ from evenhand.metrics import (
     paired_difference,
     pass_at_k_interval,
     pass_hat_k_interval,
+    ppi_difference,
     ppi_mean,
     repeats_interval,
     rogan_gladen,
@@ -140,6 +141,25 @@ def _ppi(labels: int) -> Trial:
     return trial
 
 
+def _ppi_difference(labels: int, *, wrong: float, favour: float) -> Trial:
+    """Passes of two systems at 60 and 65 %; the judge errs on a share, and likes the candidate's failures."""
+
+    def trial(rng: np.random.Generator) -> bool:
+        human = (rng.random((2, 1000)) < [[0.6], [0.65]]).astype(np.float64)
+        judge = np.where(rng.random((2, 1000)) < wrong, 1.0 - human, human)
+        judge[1] = np.where((judge[1] == 0.0) & (rng.random(1000) < favour), 1.0, judge[1])
+        return ppi_difference(
+            human_base=human[0, :labels],
+            human_candidate=human[1, :labels],
+            judge_base_on_human=judge[0, :labels],
+            judge_candidate_on_human=judge[1, :labels],
+            judge_base_on_rest=judge[0, labels:],
+            judge_candidate_on_rest=judge[1, labels:],
+        ).contains(0.05)
+
+    return trial
+
+
 def _rogan_gladen(rng: np.random.Generator) -> bool:
     tp, tn = int(rng.binomial(60, 0.9)), int(rng.binomial(40, 0.75))
     return rogan_gladen(
@@ -224,6 +244,22 @@ OTHERS = [
     ),
     Case("ppi_mean", "30 human labels, 1,000 judged", _ppi(30)),
     Case("ppi_mean", "100 human labels, 1,000 judged", _ppi(100)),
+    Case(
+        "ppi_difference",
+        "30 labels, 1,000 judged, 10 % wrong",
+        _ppi_difference(30, wrong=0.1, favour=0.0),
+    ),
+    Case(
+        "ppi_difference",
+        "30 labels, 1,000 judged, 1 % wrong",
+        _ppi_difference(30, wrong=0.01, favour=0.0),
+        at_most=1.0,
+    ),
+    Case(
+        "ppi_difference",
+        "100 labels, 1,000 judged, half of the candidate's failures passed",
+        _ppi_difference(100, wrong=0.1, favour=0.5),
+    ),
     Case("rogan_gladen", "100 human labels, 1,000 judged", _rogan_gladen),
     Case("bradley_terry", "4 contestants, 300 games with ties", _bradley_terry, trials_share=0.25),
     Case(

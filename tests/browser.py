@@ -4,7 +4,8 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.real_parts import need
 
@@ -32,3 +33,10 @@ def chromium() -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+def violations(tab: Page) -> str:
+    """What axe finds by its WCAG A and AA rules and its best practices; empty when nothing."""
+    rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+    found = Axe().run(tab, options={"runOnly": rules})
+    return str(found.generate_report()) if found.violations_count else ""

@@ -10,14 +10,16 @@ import re
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from evenhand.core.secret import Secret
 from evenhand.server.app import make_application
-from evenhand.server.config import Limits, ServerConfig
+from evenhand.server.config import RequestLimits, ServerConfig
+from evenhand.server.http.routes import Route
+from evenhand.server.http.sessions import Sessions
 from evenhand.server.serve import uvicorn_server
 from evenhand.store.database import Database, open_database
 
@@ -39,9 +41,10 @@ class Reply(NamedTuple):
 class ServiceUnderTest:
     """Address, database and calls. One connection per call: threads may share it."""
 
-    def __init__(self, port: int, database: Database) -> None:
+    def __init__(self, port: int, database: Database, sessions: Sessions) -> None:
         self.port = port
         self.database = database
+        self.sessions = sessions
 
     @property
     def url(self) -> str:
@@ -118,23 +121,28 @@ def path_id(object_id: str) -> str:
 
 @contextmanager
 def running_service(
-    database_url: str, *, limits: Limits | None = None, **config: Any
+    database_url: str,
+    *,
+    limits: RequestLimits | None = None,
+    routes: Sequence[Route] | None = None,
+    **config: Any,
 ) -> Iterator[ServiceUnderTest]:
     """A server over the database at `database_url`, stopped gracefully at the end."""
     # A busy machine must not turn a query of the tests into one that takes too long.
-    chosen = limits or Limits(query_seconds=60.0)
+    chosen = limits or RequestLimits(query_seconds=60.0)
     settings = ServerConfig(database=database_url, port=0, admin_token=Secret(ADMIN), limits=chosen, **config)
     database = open_database(
         database_url, capacity=settings.limits.waiting_writes, time_limit=settings.limits.query_seconds
     )
-    server = uvicorn_server(make_application(settings, database))
+    application = make_application(settings, database, routes)
+    server = uvicorn_server(application)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(512)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        service = ServiceUnderTest(listener.getsockname()[1], database)
+        service = ServiceUnderTest(listener.getsockname()[1], database, application.service.sessions)
         # not /readyz: a server with a tiny time limit for queries may never be ready on a busy machine
         assert service.get("/healthz").status == 200
         yield service

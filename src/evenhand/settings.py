@@ -47,10 +47,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`EVENHAND_CONFIG`: a TOML file with the judge models of the server."""
     models: str = ""
     """`EVENHAND_MODELS`: the judge models of the server, as TOML, where there is no file for them."""
+    scorers: tuple[str, ...] = ()
+    """`EVENHAND_SCORERS`: scorers that the server runs only where they are listed, separated by commas."""
     log_level: str = "info"
     """`EVENHAND_LOG_LEVEL`: how much the server logs."""
     data_folder: Path
     """`EVENHAND_DATA`, else the user's data folder: databases."""
+    providers_file: Path
+    """`EVENHAND_PROVIDERS`, else `providers.toml` in the user's configuration folder: model providers of one's own."""
     cache_folder: Path
     """`EVENHAND_CACHE`, else the user's cache folder: model replies."""
     github_step_summary: Path | None = None
@@ -71,7 +75,8 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         port=_port(env),
         database=env.get("EVENHAND_DATABASE") or f"sqlite:///{data_folder / 'evenhand.db'}",
         admin_token=_secret(env, "EVENHAND_ADMIN_TOKEN"),
-        allowed_hosts=tuple(n.strip() for n in env.get("EVENHAND_ALLOWED_HOSTS", "").split(",") if n.strip()),
+        allowed_hosts=_names(env, "EVENHAND_ALLOWED_HOSTS"),
+        scorers=_names(env, "EVENHAND_SCORERS"),
         demo=_switch(env, "EVENHAND_DEMO"),
         models_file=Path(env["EVENHAND_CONFIG"]) if env.get("EVENHAND_CONFIG") else None,
         models=env.get("EVENHAND_MODELS", "").strip(),
@@ -83,6 +88,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         judge_api_key=_secret(env, "EVENHAND_JUDGE_API_KEY") or api_key,
         token=_secret(env, "EVENHAND_TOKEN"),
         data_folder=data_folder,
+        providers_file=_providers_file(env, home),
         cache_folder=_folder(env, "EVENHAND_CACHE", "XDG_CACHE_HOME", home / ".cache"),
         github_step_summary=Path(env["GITHUB_STEP_SUMMARY"]) if env.get("GITHUB_STEP_SUMMARY") else None,
     )
@@ -91,6 +97,17 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
 def key_named(variable: str, environ: Mapping[str, str] | None = None) -> Secret | None:
     """The key in an environment variable that a configuration file names."""
     return _secret(os.environ if environ is None else environ, variable)
+
+
+def text_named(variable: str, environ: Mapping[str, str] | None = None) -> str:
+    """The text of an environment variable that a configuration file names; empty when it is not set."""
+    return (os.environ if environ is None else environ).get(variable, "").strip()
+
+
+def _providers_file(env: Mapping[str, str], home: Path) -> Path:
+    if value := env.get("EVENHAND_PROVIDERS"):
+        return Path(value)
+    return Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "evenhand" / "providers.toml"
 
 
 def _docker_socket(env: Mapping[str, str]) -> str:
@@ -116,6 +133,10 @@ def _switch(env: Mapping[str, str], name: str) -> bool:
     if text not in (*_ON, *_OFF):
         raise OptionError(f"{name} is '{text}'; it can be {', '.join((*_ON, *filter(None, _OFF)))}")
     return text in _ON
+
+
+def _names(env: Mapping[str, str], variable: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in env.get(variable, "").split(",") if name.strip())
 
 
 def _log_level(env: Mapping[str, str]) -> str:

@@ -61,9 +61,9 @@ def _rows(treatment: dict[str, Any], control: dict[str, Any]) -> list[dict[str, 
         (_rows({"duration_seconds": 0.5}, {}), 0, 0),
         (_rows({"duration_seconds": 2}, {}), 1, 0),
         (_rows({"duration_seconds": 2, "input_tokens": 1}, {}), 2, 0),
-        ([row("t", "new")], 2, 2),
-        ([row("t", "old")], 2, 2),
-        ([], 2, 2),
+        ([row("t", "new")], 65, 65),
+        ([row("t", "old")], 65, 65),
+        ([], 2, 65),
     ],
 )
 def test_exit_status(
@@ -73,28 +73,48 @@ def test_exit_status(
     names = ("--treatment", "new", "--control", "old")
     assert run("ab", "analyze", path, *names, "--strict") == strict
     assert run("ab", "analyze", path, *names) == plain
-    assert ("insufficient data" in capsys.readouterr().out) == (plain == 2)
+    assert ("insufficient data" in capsys.readouterr().out) == (plain == 65)
 
 
-def test_bad_input_exits_with_2_and_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("names", [("typo", "old"), ("new", "typo"), ("typo", None), (None, "typo")])
+def test_a_mistyped_arm_overwrites_nothing(
+    tmp_path: Path, names: tuple[str | None, str | None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_rows(tmp_path / "c.jsonl", _rows({}, {}))
+    assert run("ab", "analyze", path, "--treatment", "new", "--control", "old") == 0
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    options = [
+        part
+        for pair in zip(("--treatment", "--control"), names, strict=True)
+        if pair[1] is not None
+        for part in pair
+    ]
+    assert run("ab", "analyze", path, *options, "--html", tmp_path / "x.html") in (64, 65)
+    assert run("ab", "analyze", path, *options, "--strict") in (64, 65)  # never a verdict's status
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    captured = capsys.readouterr()
+    assert "no run has the arm 'typo'" in captured.err or "Nothing written" in captured.out
+
+
+def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(json.dumps(row()) + "\n" + json.dumps(row(repeat="two")) + "\n")
-    assert run("ab", "analyze", path) == 2
+    assert run("ab", "analyze", path) == 65
     assert capsys.readouterr().err == (
         f"Error: {path}:2: field 'repeat': must be an integer from 1 to 2147483647, not \"two\"\n"
     )
-    assert run("ab", "analyze", path, "--skip-invalid") == 2
+    assert run("ab", "analyze", path, "--skip-invalid") == 65
     assert "insufficient data" in capsys.readouterr().out
-    assert run("ab", "analyze", tmp_path / "none.jsonl") == 2
+    assert run("ab", "analyze", tmp_path / "none.jsonl") == 66
     assert "No such file" in capsys.readouterr().err
     write_rows(path, [row("t", arm) for arm in "abc"])
-    assert run("ab", "analyze", path) == 2
+    assert run("ab", "analyze", path) == 64
     assert "the runs have 3 arms (a, b, c); say which to compare" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_rows(tmp_path / "c.jsonl", worked_example())
-    assert run("ab", "analyze", path, "--html", tmp_path / "none" / "x.html") == 2
+    assert run("ab", "analyze", path, "--html", tmp_path / "none" / "x.html") == 74
     assert "cannot be written" in capsys.readouterr().err
 
 
@@ -114,7 +134,7 @@ def test_a_narrow_terminal_keeps_every_label_and_number() -> None:
     content = delta_table(analyze(worked_example()))
     assert fitted(content, 200) == [content]
     means, medians = fitted(content, 80)
-    assert means.columns == ("paired delta", "mean", "95% interval", "p", "pairs")
+    assert means.columns == ("paired delta", "mean", "95% interval", "p by task", "pairs")
     assert medians.columns == ("paired delta", "median", "95% interval of the median")
     assert [row[0] for row in means.rows] == [row[0] for row in content.rows]
     for part in (means, medians):

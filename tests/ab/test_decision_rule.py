@@ -130,31 +130,71 @@ def test_other_arms_are_counted_and_left_out() -> None:
     assert report.data_quality.records == 4
 
 
-def _clear(repeats: int, *, worse: bool = False) -> list[dict[str, Any]]:
-    rows = []
-    for n in range(1, repeats + 1):
-        for arm, good in (("with_a", not worse), ("without_a", worse)):
-            rows.append(
-                row(
-                    "t",
-                    arm,
-                    n,
-                    success=good,
-                    duration_seconds=9 if good else 10,
-                    input_tokens=9 if good else 10,
-                )
-            )
-    return rows
+def _clear(tasks: int, *, worse: bool = False, repeats: int = 1) -> list[dict[str, Any]]:
+    return [
+        row(
+            f"t{task}",
+            arm,
+            n,
+            success=good,
+            duration_seconds=9 if good else 10,
+            input_tokens=9 if good else 10,
+        )
+        for task in range(tasks)
+        for n in range(1, repeats + 1)
+        for arm, good in (("with_a", not worse), ("without_a", worse))
+    ]
 
 
 def test_require_significance_asks_every_gate_for_proof() -> None:
-    """Twelve pairs that all point one way prove it; four do not (2/2⁴ > 0.05)."""
-    assert analyze(_clear(12), require_significance=True).decision == "prefer with_a"
-    assert analyze(_clear(12, worse=True), require_significance=True).decision == "prefer without_a"
-    assert analyze(_clear(4)).decision == "prefer with_a"
-    report = analyze(_clear(4), require_significance=True)
+    """Seven tasks that all point one way prove it (3 · 2/2⁷ = 0.047); six do not (3 · 2/2⁶ = 0.094)."""
+    assert analyze(_clear(7), require_significance=True).decision == "prefer with_a"
+    assert analyze(_clear(7, worse=True), require_significance=True).decision == "prefer without_a"
+    assert analyze(_clear(6)).decision == "prefer with_a"
+    report = analyze(_clear(6), require_significance=True)
     assert report.verdict == "mixed"
     assert "not every one is proven" in report.to_markdown()
+
+
+def test_repeats_prove_nothing_about_other_tasks() -> None:
+    """Forty repeats of two tasks that all point one way: overwhelming for these two, two coin flips for the rest."""
+    report = analyze(_clear(2, repeats=40))
+    test = report.tests["pass_delta"]
+    assert test.p_value < 1e-20
+    assert test.by_task_p_value == 0.5  # + + or − −, of four patterns
+    assert test.p_holm == 1.0
+    assert not test.proven
+    assert [gate.proven for gate in report.gates] == [False, False, False]
+
+
+def test_a_gate_is_proven_only_in_the_direction_of_its_figures() -> None:
+    """The treatment's median is lower, but the mean delta, which is what is tested, is far higher in every task.
+
+    Nine quick runs and one of 10,000 s against ten of 2 s: medians 1 and 2, mean delta (9 · −1 + 9,998)/10 > 0.
+    """
+    rows = [
+        row(f"t{task}", arm, n, duration_seconds=(1 if n < 10 else 10_000) if arm == "with_a" else 2)
+        for task in range(8)
+        for n in range(1, 11)
+        for arm in ("with_a", "without_a")
+    ]
+    report = analyze(rows, n_resamples=10)
+    gate = report.gates[1]
+    assert gate.standing == "better"
+    assert report.tests["duration_delta_seconds"].proven
+    assert not gate.proven
+    assert "the paired deltas point the other way" in report.to_markdown()
+
+
+def test_an_arm_without_a_treatment_comes_second() -> None:
+    """Readers may rely on the first summary being the treatment's."""
+    (missing, control) = analyze([row("t", "without_a")]).arm_summaries
+    assert (missing.arm, missing.runs, missing.success_rate) == ("(no such arm)", 0, None)
+    assert (control.arm, control.runs) == ("without_a", 1)
+    (gone, present) = analyze([row("t", "x")], "gone", "x").arm_summaries
+    assert (gone.arm, gone.runs, present.arm) == ("gone", 0, "x")
+    (only,) = analyze([row("t", "with_a")]).arm_summaries
+    assert only.arm == "with_a"
 
 
 def test_diagnostics_explain_and_never_block() -> None:
@@ -165,8 +205,8 @@ def test_diagnostics_explain_and_never_block() -> None:
     report = analyze(rows, n_resamples=10)
     assert report.decision == "prefer without_a"
     explained = {(found.gate, found.delta): found for found in report.diagnostics}
-    assert explained["duration", "step_delta"].mean == 6
-    assert explained["duration", "step_delta"].regression
+    assert explained["duration", "step_count_delta"].mean == 6
+    assert explained["duration", "step_count_delta"].regression
     assert not explained["tokens", "cache_read_token_delta"].regression
     assert "steps: +6 per pair" in report.to_markdown()
     better = [{**one, "duration_seconds": 1.0} for one in rows]

@@ -5,11 +5,12 @@ import pytest
 from tests.ab_rows import row
 
 from evenhand.ab import analyze
-from evenhand.ab.intervals import LIMIT, MANY_TASKS, RESAMPLED, _limit_ends, delta_intervals, draw_tasks
-from evenhand.ab.intervals import _column as column_of
-from evenhand.ab.pairing import Pairs
-from evenhand.ab.significance import MANY_PAIRS, delta_tests
-from evenhand.ab.table import Floats, Integers
+from evenhand.ab.bootstrap import LIMIT, MANY_TASKS, RESAMPLED, _limit_ends, draw_tasks
+from evenhand.ab.bootstrap import _column as column_of
+from evenhand.ab.decimals import Decimals, Floats, Integers
+from evenhand.ab.intervals import DeltaIntervals, delta_intervals
+from evenhand.ab.pairing import Pairs, summarize_deltas
+from evenhand.ab.significance import MANY_PAIRS, DeltaTest, delta_tests
 from evenhand.metrics.bootstrap import bootstrap_ci
 
 
@@ -21,17 +22,37 @@ def _pairs(values: Floats, task: Integers) -> Pairs:
         "non_cache_token_delta": values,
     }
     names = (
-        "cost_delta_usd token_delta cache_read_token_delta cache_write_token_delta step_delta tool_call_delta "
-        "acceptance_cmd_delta"
+        "cost_delta_usd token_delta cache_read_token_delta cache_write_token_delta step_count_delta "
+        "tool_call_count_delta acceptance_cmd_count_delta"
     )
     deltas |= dict.fromkeys(names.split(), np.full(len(values), np.nan))
     return Pairs(
         task=task,
         repeat=np.ones(len(values), np.int64),
-        deltas=deltas,
+        exact={name: Decimals.from_floats(column) for name, column in deltas.items()},
         unpaired_treatment=empty,
         unpaired_control=empty,
     )
+
+
+def _intervals(values: Floats, task: Integers, *, n_resamples: int = 10_000, seed: int = 0) -> DeltaIntervals:
+    pairs = _pairs(values, task)
+    found = delta_intervals(
+        pairs,
+        summarize_deltas(pairs),
+        confidence_level=0.95,
+        n_resamples=n_resamples,
+        seed=seed,
+        scales={"pass_delta": 1.0},
+    )
+    return found["duration_delta_seconds"]
+
+
+def _test(values: Floats, task: Integers, *, n_resamples: int) -> DeltaTest:
+    pairs = _pairs(values, task)
+    return delta_tests(pairs, summarize_deltas(pairs), n_resamples=n_resamples, seed=0)[
+        "duration_delta_seconds"
+    ]
 
 
 def _sample(tasks: int, seed: int = 5) -> tuple[Floats, Integers]:
@@ -45,8 +66,7 @@ def _sample(tasks: int, seed: int = 5) -> tuple[Floats, Integers]:
 def test_ends_are_those_of_resamples_made_one_by_one(tasks: int) -> None:
     """The same draws of tasks, each resample written out, sorted and cut: the same ends."""
     values, task = _sample(tasks)
-    found = delta_intervals(_pairs(values, task), confidence_level=0.95, n_resamples=400, seed=3)
-    got = found["duration_delta_seconds"]
+    got = _intervals(values, task, n_resamples=400, seed=3)
     means, lower, upper = [], [], []
     for counts in draw_tasks(tasks, 400, 3):
         resample = np.sort(np.concatenate([np.repeat(values[task == t], n) for t, n in enumerate(counts)]))
@@ -54,12 +74,12 @@ def test_ends_are_those_of_resamples_made_one_by_one(tasks: int) -> None:
         lower.append(resample[(len(resample) - 1) // 2])
         upper.append(resample[len(resample) // 2])
     tail = 10  # 2.5% of 400 lie beyond each end
-    assert got.mean is not None
-    assert got.median is not None
-    assert got.mean.ci_lower == pytest.approx(sorted(means)[tail], rel=1e-12)
-    assert got.mean.ci_upper == pytest.approx(sorted(means)[-1 - tail], rel=1e-12)
-    assert got.median.ci_lower == sorted(lower)[tail]
-    assert got.median.ci_upper == sorted(upper)[-1 - tail]
+    assert got.mean_bootstrap is not None
+    assert got.median_bootstrap is not None
+    assert got.mean_bootstrap.ci_lower == pytest.approx(sorted(means)[tail], rel=1e-12)
+    assert got.mean_bootstrap.ci_upper == pytest.approx(sorted(means)[-1 - tail], rel=1e-12)
+    assert got.median_bootstrap.ci_lower == sorted(lower)[tail]
+    assert got.median_bootstrap.ci_upper == sorted(upper)[-1 - tail]
 
 
 def test_draws_are_resamples() -> None:
@@ -74,8 +94,7 @@ def test_draws_are_resamples() -> None:
 def test_agrees_with_the_metrics_package() -> None:
     """Two implementations with different draws: ends within Monte Carlo error of each other."""
     values, task = _sample(40)
-    found = delta_intervals(_pairs(values, task), confidence_level=0.95, n_resamples=10_000, seed=0)
-    ours = found["duration_delta_seconds"].mean
+    ours = _intervals(values, task).mean_bootstrap
     theirs = bootstrap_ci(values, groups=task, seed=1)
     assert ours is not None
     assert ours.value == pytest.approx(theirs.value)
@@ -88,13 +107,13 @@ def test_the_normal_limit_meets_the_draws() -> None:
     """Where both can be computed they agree to a few hundredths of the width."""
     tasks = MANY_TASKS
     values, task = _sample(tasks)
-    found = delta_intervals(_pairs(values, task), confidence_level=0.95, n_resamples=10_000, seed=0)
-    drawn = found["duration_delta_seconds"]
-    assert drawn.mean is not None
-    assert drawn.median is not None
-    assert drawn.mean.method == RESAMPLED
-    limit = _limit_ends(column_of(values, task), 0.95)
-    for interval, ends in ((drawn.mean, limit[0]), (drawn.median, limit[1])):
+    drawn = _intervals(values, task)
+    assert drawn.mean_bootstrap is not None
+    assert drawn.median_bootstrap is not None
+    assert drawn.mean_bootstrap.method == RESAMPLED
+    totals = _pairs(values, task).by_task("duration_delta_seconds")
+    limit = _limit_ends(column_of(totals), 0.95)
+    for interval, ends in ((drawn.mean_bootstrap, limit[0]), (drawn.median_bootstrap, limit[1])):
         width = interval.ci_upper - interval.ci_lower
         assert abs(interval.ci_lower - ends[0]) < 0.05 * width
         assert abs(interval.ci_upper - ends[1]) < 0.05 * width
@@ -102,8 +121,7 @@ def test_the_normal_limit_meets_the_draws() -> None:
 
 def test_many_tasks_use_the_limit_and_say_so() -> None:
     values, task = _sample(MANY_TASKS + 1)
-    found = delta_intervals(_pairs(values, task), confidence_level=0.95, n_resamples=10_000, seed=0)
-    interval = found["duration_delta_seconds"].mean
+    interval = _intervals(values, task).mean_bootstrap
     assert interval is not None
     assert interval.method == LIMIT
     assert interval.n_groups == MANY_TASKS + 1
@@ -113,9 +131,9 @@ def test_many_pairs_use_the_limit_of_the_sign_flips() -> None:
     rng = np.random.default_rng(8)
     values = rng.normal(0.05, 1.0, size=MANY_PAIRS)
     task = np.arange(MANY_PAIRS)
-    few = delta_tests(_pairs(values, task), n_resamples=20_000, seed=0)["duration_delta_seconds"]
+    few = _test(values, task, n_resamples=20_000)
     more = np.append(values, 0.001)
-    many = delta_tests(_pairs(more, np.arange(len(more))), n_resamples=10, seed=0)["duration_delta_seconds"]
+    many = _test(more, np.arange(len(more)), n_resamples=10)
     assert "monte carlo" in few.method
     assert "normal limit" in many.method
     # the Monte Carlo error of 20,000 draws is at most 0.0035
@@ -143,17 +161,23 @@ def test_the_seed_decides_and_is_reported() -> None:
     assert other.to_dict()["seed"] == 1
 
 
-@pytest.mark.slow
-def test_intervals_cover() -> None:
-    """With 40 tasks of 5 repeats, 95% intervals on the mean and the median cover in 91% to 98% of 400 trials."""
-    rng = np.random.default_rng(11)
-    hits = {"mean": 0, "median": 0}
-    for trial in range(400):
-        task = np.repeat(np.arange(40), 5)
-        values = rng.normal(0, 1.0, 40)[task] + rng.normal(1.0, 2.0, 200)
-        found = delta_intervals(_pairs(values, task), confidence_level=0.95, n_resamples=1_000, seed=trial)
-        for kind in hits:
-            interval = getattr(found["duration_delta_seconds"], kind)
-            hits[kind] += interval.ci_lower <= 1.0 <= interval.ci_upper
-    assert 0.91 < hits["mean"] / 400 < 0.98
-    assert 0.91 < hits["median"] / 400 < 0.99
+def test_drawn_sign_flips_count_every_draw() -> None:
+    """Twenty terms that cancel: every pattern is at least as extreme, so p is 1 whatever the number of draws."""
+    values = np.array([1.5, -1.5, 2.25, -2.25] * 5)
+    for draws in (1, 7, 100):
+        found = _test(values, np.arange(20), n_resamples=draws)
+        assert found.by_task_p_value == 1.0
+        assert "monte carlo" in found.by_task_method
+    clear = _test(np.arange(1.0, 21.0), np.arange(20), n_resamples=99)
+    assert clear.by_task_p_value == 1 / 100  # only the observed pattern is as extreme
+
+
+def test_draws_agree_with_the_count_of_all_patterns() -> None:
+    """19 task sums, of which 2^19 patterns can be counted: the drawn p-value is within its Monte Carlo error."""
+    values = np.array([1.0, 2, -1, 3, 1, -2, 2, 1, 4, -3, 1, 2, 2, -1, 3, 1, 1, -2, 2])
+    sums = np.zeros(1)
+    for value in np.abs(values):
+        sums = np.concatenate((sums - value, sums + value))
+    exact = float((np.abs(sums) >= abs(values.sum())).mean())
+    found = _test(values, np.arange(19), n_resamples=40_000)
+    assert found.by_task_p_value == pytest.approx(exact, abs=5 * (exact * (1 - exact) / 40_000) ** 0.5)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.ab_rows import row
 
 from evenhand.ab import AbReport, analyze
+from evenhand.reports.ab import ab_page
 
 INSTANT = datetime(2026, 1, 1, tzinfo=UTC)
 MIRRORED = {"treatment": "control", "control": "treatment", "mixed": "mixed", "insufficient": "insufficient"}
@@ -98,7 +99,7 @@ def test_reports_of_any_runs_can_be_written(rows: list[dict[str, Any]]) -> None:
     report = _report(rows)
     assert report.to_json().endswith("}\n")
     assert "Decision" in report.to_markdown()
-    assert report.to_html().startswith("<!doctype html>")
+    assert ab_page(report).startswith("<!doctype html>")
 
 
 def test_adding_a_constant_to_both_arms_moves_no_delta() -> None:

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from tests.ab_rows import row, worked_example, write_rows
 
 from evenhand.ab import analyze, load_records
-from evenhand.ab.record import RunRecord, parse_record, schema_text
+from evenhand.ab.record import (
+    AMOUNTS,
+    RULES,
+    RunRecord,
+    generated_schema,
+    parse_record,
+    record_fields,
+    schema_text,
+)
 from evenhand.core.errors import InputError
 
 VALIDATOR = jsonschema_rs.validator_for(json.loads(schema_text()))
@@ -123,6 +131,17 @@ def test_skipped_lines_are_counted_in_the_report(tmp_path: Path) -> None:
     assert (quality.records, quality.invalid_lines, len(quality.invalid_examples)) == (19, 19, 19)
 
 
+def test_the_first_twenty_reasons_are_kept(tmp_path: Path) -> None:
+    """Two megabytes, so several blocks, with fifteen bad lines early and fifteen late."""
+    good = [json.dumps(row("t", "a", n, note="x" * 5_000)) for n in range(1, 401)]
+    path = tmp_path / "c.jsonl"
+    path.write_text("\n".join(["early"] * 15 + good + ["late"] * 15))
+    table = load_records(path, skip_invalid=True)
+    assert (len(table), table.invalid_count, len(table.invalid)) == (400, 30, 20)
+    assert table.invalid[14].startswith(f"{path}:15: ")
+    assert table.invalid[15].startswith(f"{path}:416: ")
+
+
 @pytest.mark.parametrize("name", ["c.jsonl", "c.jsonl.gz"])
 def test_line_ends_byte_order_marks_and_compression_do_not_matter(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -162,6 +181,13 @@ def test_many_duplicates_are_counted() -> None:
         analyze([row("t", "a", 1 + n // 2) for n in range(100)])
 
 
+def test_twenty_duplicates_are_all_listed() -> None:
+    with pytest.raises(InputError) as caught:
+        analyze([row("t", "a", 1 + n // 2) for n in range(40)])
+    assert str(caught.value).count("repeat") == 21  # the sentence names the word once
+    assert "more" not in str(caught.value)
+
+
 def test_a_bad_mapping_is_named_by_its_number() -> None:
     with pytest.raises(InputError, match="record:2: field 'repeat'"):
         analyze([row(), row(repeat=-1)])
@@ -197,6 +223,47 @@ def test_the_schema_is_a_schema_and_knows_every_field() -> None:
     assert set(schema["properties"]) == set(RunRecord.__struct_fields__)
     required = {field.name for field in msgspec.structs.fields(RunRecord) if field.required}
     assert set(schema["required"]) == required
+
+
+def test_the_shipped_schema_is_the_one_made_from_the_type() -> None:
+    """To change a field, change `RunRecord` and run `python -m evenhand.ab.record > src/evenhand/ab/run_record.schema.json`."""
+    assert schema_text() == generated_schema()
+
+
+def test_rules_follow_the_type() -> None:
+    """Every rule, its bounds at both ends, and its words."""
+    assert RULES.keys() == set(RunRecord.__struct_fields__)
+    assert [name for name, rule in RULES.items() if rule.kind == "number"] == list(AMOUNTS)
+    name, amount, cost, repeat = (
+        RULES[field] for field in ("arm", "duration_seconds", "total_cost_usd", "repeat")
+    )
+    code, flag, text = RULES["agent_exit_code"], RULES["infra_failure"], RULES["run_id"]
+    for rule, good, bad in (
+        (name, ["a", "a" * 1_000], ["", "a" * 1_001, None, 1]),
+        (amount, [0, 0.0, 1e15, 3], [-1e-9, 1.0000001e15, None, True, "1", float("nan")]),
+        (cost, [0, None], [-1, False]),
+        (repeat, [1, 2.0, 2**31 - 1], [0, 2**31, 1.5, True, None]),
+        (code, [0, -9, None, 2**31 - 1, -(2**31 - 1)], [2**31, -(2**31), 0.5]),
+        (flag, [True, False, None], [0, "no"]),
+        (text, ["", "x", None], [0]),
+    ):
+        assert all(rule.accepts(value) for value in good), rule
+        assert not any(rule.accepts(value) for value in bad), rule
+    assert name.expectation == "a non-empty string of at most 1,000 characters"
+    assert amount.expectation == "a number from 0 to 1e15"
+    assert cost.expectation == "a number from 0 to 1e15, or null"
+    assert repeat.expectation == "an integer from 1 to 2147483647"
+    assert (code.expectation, flag.expectation) == ("an integer or null", "true, false or null")
+    assert (RULES["success"].expectation, text.expectation) == ("true or false", "a string or null")
+
+
+def test_a_record_is_written_as_it_is_read() -> None:
+    record = parse_record(row(step_count=3, infra_failure=False))
+    fields = record_fields(record)
+    assert parse_record(fields) == record
+    assert VALIDATOR.is_valid(fields)
+    assert "session_id" not in fields  # optional and not known
+    assert fields["infra_failure"] is False
 
 
 odd = st.one_of(

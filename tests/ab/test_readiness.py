@@ -76,25 +76,81 @@ def test_extra_repeats_go_where_repeats_differ() -> None:
     With weights ½ the squared standard error is ¼·s²/r. s² = 2 (values 0 and 2), the mean is 1; needed are
     z(1 − 0.05/6) + z(0.8) standard errors, so r ≥ ¼·2·(z + z)² = 5.2: six repeats, four more than the two.
     """
-    values, task = np.array([1.0, 1.0, 0.0, 2.0]), np.array([0, 0, 1, 1])
+    values, task = (
+        np.array([1.0, 1.0, 0.0, 2.0]),
+        np.array([0, 0, 1, 1]),
+    )  # equal means: nothing between tasks
     ratio = normal_quantile(1 - 0.05 / 6) + normal_quantile(0.8)
     needed = math.ceil(0.25 * 2 * ratio**2)
     assert needed == 6
     assert _plan(values, task) == {1: needed - 2}
 
 
-def test_the_next_step_names_the_task_and_the_gate() -> None:
-    rng = np.random.default_rng(3)
+def _calm_and_wild(tasks: int, lead: int) -> list[dict[str, Any]]:
+    """Tasks that always gain `lead` tokens, and one whose runs vary by more than that."""
+    noise = [-400, 300, -300, 400, 0]
     rows = []
-    for n in range(1, 6):
-        for arm, lead in (("with_a", 1), ("without_a", 0)):
-            rows.append(row("calm", arm, n, input_tokens=1000 - 30 * lead))
-            rows.append(row("wild", arm, n, input_tokens=1000 - 30 * lead + int(rng.integers(-60, 60))))
+    for n, shift in enumerate(noise, start=1):
+        for arm, gain in (("with_a", lead), ("without_a", 0)):
+            rows += [row(f"calm{t}", arm, n, input_tokens=1000 - gain) for t in range(tasks - 1)]
+            rows.append(row("wild", arm, n, input_tokens=1000 - gain + (shift if gain else 0)))
+    return rows
+
+
+def test_repeats_are_planned_for_the_task_that_varies() -> None:
+    """Every task gains 30 on average, so the tasks do not differ; only the runs of one vary.
+
+    Their sample variance is (2·400² + 2·300²)/4 = 125,000 and their share 1/7: 125,000/49/r must fall to
+    (30/(z(1 − 0.05/6) + z(0.8)))² = 85.96, so r = 29.7: 25 repeats more than the five.
+    """
+    values = np.concatenate([np.full(30, -30.0), -30.0 + np.array([-400, 300, -300, 400, 0])])
+    assert _plan(values, np.repeat(np.arange(7), 5)) == {6: 25}
+
+
+def test_the_next_step_names_the_task_and_the_gate() -> None:
+    """Six of seven tasks gain, the seventh varies and loses: not proven (two or more of 2⁷ patterns on each side)."""
+    rows = _calm_and_wild(7, 30)
+    for one in rows:
+        if one["task_id"] == "wild" and one["arm"] == "with_a":
+            one["input_tokens"] += 40
     report = analyze(rows)
     (outlook,) = [one for one in report.readiness.outlook if one.gate == "tokens"]
+    assert not outlook.settled
     assert set(outlook.more_by_task) == {"wild"}
     text = f"{outlook.more_repeats} more repeats of task wild would settle the token gate"
     assert any(step.startswith(text) for step in next_steps(report))
+
+
+def test_few_tasks_need_more_tasks_not_repeats() -> None:
+    """With five tasks no p-value by task is below 2/2⁵; seven tasks of one sign pass Holm's first step."""
+    report = analyze(_calm_and_wild(5, 30))
+    (outlook,) = [one for one in report.readiness.outlook if one.gate == "tokens"]
+    assert (outlook.settled, outlook.more_repeats, outlook.more_tasks) == (False, None, 2)
+    assert outlook.minimum_detectable_effect is None
+    steps = next_steps(report)
+    assert any(step.startswith("About 2 more tasks like these would settle the token gate") for step in steps)
+    assert any("no gate can be proven, however many repeats" in step for step in steps)
+
+
+def test_tasks_that_differ_need_more_tasks() -> None:
+    """Mean 1 and standard deviation s among task means: a test at 0.05/3 with 80% power needs about
+    ((z(1 − 0.05/6) + z(0.8)) · s)² tasks; Student's quantiles add a few."""
+    means = [-2, 4, -2, 4, 1, 1, -2, 4, 1, 1]
+    assert sum(means) == 10
+    spread = float(np.std(means, ddof=1))
+    rows = [
+        row(f"t{t}", arm, n, duration_seconds=10 + (mean + 0.1 * (n - 3) if arm == "with_a" else 0))
+        for t, mean in enumerate(means)
+        for n in range(1, 6)
+        for arm in ("with_a", "without_a")
+    ]
+    report = analyze(rows)
+    (outlook,) = [one for one in report.readiness.outlook if one.gate == "duration"]
+    assert outlook.more_repeats is None  # repeats of these ten tasks take away almost nothing
+    ratio = normal_quantile(1 - 0.05 / 6) + normal_quantile(0.8)
+    normal = (ratio * spread) ** 2
+    assert outlook.more_tasks is not None
+    assert normal < outlook.more_tasks + 10 < normal + 8
 
 
 def test_no_plan_without_a_difference_or_beyond_the_cap() -> None:
@@ -127,7 +183,8 @@ def test_following_the_plan_settles_the_gate_most_of_the_time() -> None:
 
 
 def test_settled_gates_need_no_plan() -> None:
-    report = analyze(_rows(12, duration_seconds=5.0))
+    report = analyze(_rows(5, tasks="abcdefg", duration_seconds=5.0))
     (outlook,) = [one for one in report.readiness.outlook if one.gate == "duration"]
     assert outlook.settled
     assert outlook.more_repeats is None
+    assert outlook.more_tasks is None

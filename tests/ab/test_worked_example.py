@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.ab_rows import worked_example
+from tests.ab_rows import row, worked_example
 
 from evenhand.ab import AbReport, analyze
 
@@ -77,7 +77,7 @@ def test_paired_deltas(report: AbReport) -> None:
     # 1000 900 800 700 | 0 0 0 0
     assert found["cache_read_token_delta"] == (425, 350, 8)
     assert found["cache_write_token_delta"] == (1.25, 0, 8)
-    assert found["step_delta"] == (None, None, 0)
+    assert found["step_count_delta"] == (None, None, 0)
 
 
 def test_decision(report: AbReport) -> None:
@@ -87,13 +87,30 @@ def test_decision(report: AbReport) -> None:
     assert report.decision == "mixed results - inspect paired deltas"
 
 
-def test_intervals_resample_tasks(report: AbReport) -> None:
+def test_intervals_rest_on_tasks(report: AbReport) -> None:
+    found = report.intervals["duration_delta_seconds"]
+    # Task means (−1 + 0 + 1 − 4)/4 = −1 and (−5 − 2 + 2 − 4)/4 = −2.25, mean −1.625, standard deviation 1.25/√2, so a
+    # standard error of 0.625; Student's 97.5% quantile with one degree of freedom is 12.706: ± 7.9414. Of the pairs,
+    # the deviations 0.625 1.625 2.625 −2.375 −3.375 −0.375 3.625 −2.375 have skewness 0.045: the upper half is longer.
+    assert found.mean is not None
+    assert found.mean.ci_lower == pytest.approx(-1.625 - 12.7062047 * 0.625)
+    deviations = [0.625, 1.625, 2.625, -2.375, -3.375, -0.375, 3.625, -2.375]
+    skew = sum(x**3 for x in deviations) / 8 / (sum(x**2 for x in deviations) / 8) ** 1.5
+    assert skew == pytest.approx(0.0452, abs=1e-4)
+    assert found.mean.ci_upper == pytest.approx(-1.625 + 12.7062047 * 0.625 * (1 + skew / 2**0.5))
+    assert (found.mean.n, found.mean.n_groups) == (8, 2)
+    assert found.median is None
+    assert found.median_reason == "2 tasks are too few for a median: its interval needs at least 6"
+    assert "No interval for any median: 2 tasks are too few" in report.to_markdown()
+
+
+def test_the_bootstrap_resamples_tasks(report: AbReport) -> None:
     """Two tasks give three resamples, with probabilities ¼, ½ and ¼: both 2.5% ends are single-task resamples."""
-    mean = report.intervals["duration_delta_seconds"].mean
+    mean = report.intervals["duration_delta_seconds"].mean_bootstrap
     assert mean is not None
     # t1 alone: (−1 + 0 + 1 − 4)/4; t2 alone: (−5 − 2 + 2 − 4)/4
     assert (mean.value, mean.ci_lower, mean.ci_upper) == (-1.625, -2.25, -1)
-    middle = report.intervals["duration_delta_seconds"].median
+    middle = report.intervals["duration_delta_seconds"].median_bootstrap
     assert middle is not None
     # t2 alone: −5 [−4] −2 2, lower median −4; t1 alone: −4 −1 [0] 1, upper median 0
     assert (middle.value, middle.ci_lower, middle.ci_upper) == (-1.5, -4, 0)
@@ -111,9 +128,10 @@ def test_tests(report: AbReport) -> None:
     ]
     share = sum(total >= 13 for total in sums) / len(sums)
     assert report.tests["duration_delta_seconds"].p_value == pytest.approx(share)
-    gates = ["pass_delta", "duration_delta_seconds", "non_cache_token_delta"]
-    ordered = sorted(report.tests[name].p_value for name in gates)
-    assert min(report.tests[name].p_holm or 9 for name in gates) == pytest.approx(min(1, 3 * ordered[0]))
+    # By task the sums are +1 and +1, −4 and −9, −60 and −50: two of four sign patterns are as extreme.
+    for name in ("pass_delta", "duration_delta_seconds", "non_cache_token_delta"):
+        test = report.tests[name]
+        assert (test.by_task_p_value, test.p_holm, test.proven, test.tasks) == (0.5, 1.0, False, 2)
     assert report.tests["token_delta"].p_holm is None
 
 
@@ -141,7 +159,7 @@ def test_null_as_zero_is_the_other_reading() -> None:
     assert arm.avg_cost_usd == pytest.approx(1.52 / 9)
     assert arm.solved_per_dollar == pytest.approx(7 / 1.52)
     assert report.deltas["cost_delta_usd"].pairs == 8
-    assert report.deltas["step_delta"].mean == 0
+    assert report.deltas["step_count_delta"].mean == 0
     assert report.data_quality.null_values["total_cost_usd"] == 1
 
 
@@ -163,3 +181,22 @@ def test_analysis_json_has_the_names_of_the_contract(report: AbReport) -> None:
     assert found["paired"]["mean_non_cache_token_delta"] == -13.75
     assert found["paired"]["median_cost_delta_usd"] == 0.16
     assert found["arm_summaries"][0]["arm"] == "with_tool"
+    for name in ("step_count", "tool_call_count", "acceptance_cmd_count"):
+        assert {f"mean_{name}_delta", f"median_{name}_delta"} <= set(found["paired"])
+
+
+def test_names_of_the_last_release_stay_for_one_more() -> None:
+    rows = [
+        row("t", arm, 1, step_count=size, tool_call_count=2 * size, acceptance_cmd_count=3 * size)
+        for arm, size in (("with_a", 5), ("without_a", 3))
+    ]
+    found = analyze(rows, n_resamples=10).to_dict()
+    for old, new, value in (
+        ("step_delta", "step_count_delta", 2),
+        ("tool_call_delta", "tool_call_count_delta", 4),
+        ("acceptance_cmd_delta", "acceptance_cmd_count_delta", 6),
+    ):
+        assert found["paired"][f"mean_{new}"] == found["paired"][f"mean_{old}"] == value
+        assert found["paired"][f"median_{new}"] == found["paired"][f"median_{old}"] == value
+        assert found["intervals"][new] == found["intervals"][old]
+        assert found["tests"][new] == found["tests"][old]

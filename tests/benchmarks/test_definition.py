@@ -1,11 +1,13 @@
 """Rows become problems: renamed, prepared, rendered, with examples and categories."""
 
+import inspect
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
-from evenhand.benchmarks.definition import ProblemMaker, Turn, benchmark
+from evenhand.benchmarks.definition import Benchmark, ProblemMaker, Turn, benchmark
 from evenhand.benchmarks.requirements import check_requirements
 from evenhand.core.errors import InputError, OptionError, Unavailable
 from evenhand.scoring.registry import scorer
@@ -114,7 +116,6 @@ def test_bad_rows_say_what_is_wrong(options: dict[str, Any], row: dict[str, Any]
     ("options", "words"),
     [
         ({"prompt": ""}, "needs a prompt"),
-        ({"promt": "x"}, "no option 'promt'"),
         ({"name": "../x"}, "cannot name a benchmark"),
         ({"prompt": "{"}, "lone"),
         ({"prompt": [{"role": "robot", "content": "x"}]}, "'robot' is not a role"),
@@ -123,6 +124,18 @@ def test_bad_rows_say_what_is_wrong(options: dict[str, Any], row: dict[str, Any]
 def test_bad_definitions_are_found_when_the_file_is_read(options: dict[str, Any], words: str) -> None:
     with pytest.raises(OptionError, match=words):
         made(**options)
+
+
+def test_the_decorator_takes_exactly_the_fields_of_a_benchmark() -> None:
+    """`home` is set by whoever reads the file, and `scorer` is what stands below the decorator."""
+    fields = {field.name: field for field in msgspec.structs.fields(Benchmark)}
+    taken = inspect.signature(benchmark).parameters
+    assert set(taken) == set(fields) - {"scorer", "home"}
+    for name in set(taken) - {"name", "dataset"}:
+        empty = fields[name].default_factory is not msgspec.NODEFAULT
+        assert taken[name].default == ({} if empty else fields[name].default)
+    with pytest.raises(TypeError, match="promt"):
+        made(promt="x")
 
 
 def test_requirements_are_checked_with_the_command_that_helps() -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from bench.verdicts import WORLDS, family_rates
 from tests.runs import run
 
 from evenhand.compare import Options, compare_runs
@@ -62,3 +63,24 @@ def test_without_a_difference_the_gate_says_no_go_at_most_at_its_nominal_rate(
         report = run_gate({k: p[0] for k, p in pairs.items()}, {k: p[1] for k, p in pairs.items()}, policy)
         broken += report.verdict == "NO-GO"
     assert broken / 2000 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2000)
+
+
+HONEST = [world for world in WORLDS if "without" not in world[0] and "min_coverage" not in world[0]]
+"""The worlds in which the gate promises 5 %; in the others the page says why it cannot."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, _ in HONEST if "2 %" not in name and "judge" not in name])
+def test_at_exactly_the_limit_the_gate_says_go_at_most_at_its_nominal_rate(name: str) -> None:
+    """600 gates at 5 %: standard error 0.9 points; the limit is 5 % plus three of them."""
+    rng = np.random.default_rng(31)
+    world = dict(WORLDS)[name]
+    assert np.mean([world(rng) for _ in range(600)]) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 600)
+
+
+@pytest.mark.parametrize("benchmarks", [1, 10])
+def test_several_benchmarks_share_the_error_rate(benchmarks: int) -> None:
+    """100 families: the limit is 5 % (2.5 % for PASS) plus three standard errors; ten alone would give 31 and 17 %."""
+    _, block, _, passed = family_rates(benchmarks, 100)
+    assert block <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 100)
+    assert passed <= 0.025 + 3 * np.sqrt(0.025 * 0.975 / 100)

@@ -4,12 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.runs import run, single
 
 from evenhand.compare import compare_many, make_plan
 from evenhand.compare.many import cliques
-from evenhand.compare.planning import Cost, noise_from_rates, noise_from_runs
+from evenhand.compare.planning import Cost, Noise, noise_from_rates, noise_from_runs, with_judge_noise
 from evenhand.core.errors import InputError, OptionError
+from evenhand.results import RunResults
 
 
 def test_runs_that_cannot_be_told_apart_share_a_letter() -> None:
@@ -89,3 +91,45 @@ def test_a_pilot_without_differences_is_refused() -> None:
     noise = noise_from_runs(run(single([1.0] * 5)), run(single([1.0] * 5)))
     with pytest.raises(InputError, match="no differences"):
         make_plan(0.1, noise)
+
+
+def test_the_plan_says_where_its_noise_comes_from() -> None:
+    """Items 0.02, repeats 0.06, judge 0.04 of a difference, all added over both sides."""
+    noise = Noise(between=0.02, within=0.10, judge=0.04, source="assumed")
+    planned = make_plan(0.05, noise, cost=Cost(answer=0.01, judge=0.002), repeats=(2,))
+    problems = planned.plans[0].problems
+    items, repeats, judge = planned.reductions
+    # 0.02 + 0.10/2 = 0.07 per problem: the answers carry 0.05 of it, the judge alone 0.02
+    assert (items.share, repeats.share, judge.share) == pytest.approx((1.0, 0.05 / 0.07, 0.02 / 0.07))
+    assert (items.now, repeats.now, judge.now) == (problems, 2, 1)
+    # 0.81 · 0.07 = 0.0567: repeats 0.10/0.0367 = 2.72; judgements: 0.02/(0.0567 − 0.05) = 2.99
+    assert (repeats.needed, judge.needed) == (3, 3)
+    assert repeats.extra_cost == pytest.approx(2 * problems * 0.012)
+    assert judge.extra_cost == pytest.approx(2 * problems * 2 * 2 * 0.002)
+    unknown = make_plan(0.05, noise_from_rates(0.5, 0.1)).reductions
+    assert [one.share for one in unknown] == [pytest.approx(1.0), None, None]
+
+
+def _judged(rewards: list[float | None]) -> RunResults:
+    """One answer per problem, the same whatever it was given."""
+    found = run(single(rewards))
+    return replace(found, samples=[replace(one, model_response="the answer") for one in found.samples])
+
+
+def test_the_judge_is_measured_on_answers_judged_twice() -> None:
+    """Scores 1 1 0 0 and again 1 0 0 1: half of them differ by 1, and half is twice the variance of one side."""
+    base, again = _judged([1.0, 1.0, 0.0, 0.0]), _judged([1.0, 0.0, 0.0, 1.0])
+    found = with_judge_noise(noise_from_rates(0.5, 0.6), base, again)
+    assert found.judge == pytest.approx(0.5)
+    assert "4 answers judged twice" in found.source
+    assert found.components().items == pytest.approx(0.1)  # 0.6 less the judge's part
+    assert found.components().judge == pytest.approx(0.5)
+    with pytest.raises(InputError, match="at least two answers"):
+        with_judge_noise(found, base, _judged([1.0, None, None, None]))
+
+
+def test_other_answers_do_not_measure_the_judge() -> None:
+    base = _judged([1.0, 0.0])
+    other = replace(base, samples=[replace(one, model_response="another") for one in base.samples])
+    with pytest.raises(InputError, match="is another one than in"):
+        with_judge_noise(noise_from_rates(0.5, 0.6), base, other)

@@ -1,9 +1,13 @@
 """The verdict's table, row by row."""
 
 import pytest
+from tests.runs import run, single
 
+from evenhand.compare.pairing import pair_runs
 from evenhand.compare.verdict import Evidence, decide
 from evenhand.metrics.types import Interval
+
+WHOLE = pair_runs(run(single([1.0] * 100)), run(single([1.0] * 100))).coverage
 
 
 def evidence(low: float, value: float, high: float, p_drop: float, *, max_drop: float = 0.05) -> Evidence:
@@ -12,8 +16,8 @@ def evidence(low: float, value: float, high: float, p_drop: float, *, max_drop: 
         p_drop=p_drop,
         p_rise=1 - p_drop,
         max_drop=max_drop,
-        coverage_share=1.0,
-        min_coverage=0.0,
+        coverage=WHOLE,
+        min_coverage=0.98,
         more_problems=240,
         wanted_effect=0.05,
     )
@@ -43,3 +47,23 @@ def test_each_row_of_the_table(
 
 def test_a_tolerance_of_zero_is_a_tolerance_and_not_unset() -> None:
     assert decide(evidence(-0.02, -0.01, -0.001, 0.01, max_drop=0.0)).name == "BLOCK"
+
+
+def test_a_proven_block_does_not_doubt_itself() -> None:
+    verdict = decide(evidence(-0.22, -0.20, -0.18, 1e-9))
+    assert "tolerated drop 5.0 points: the whole interval lies beyond it" in verdict.reasons
+    assert not any("not ruled out" in words for words in verdict.reasons)
+    near = decide(evidence(-0.11, -0.06, -0.01, 0.01))
+    assert "tolerated drop 5.0 points: the estimate lies beyond it" in near.reasons
+
+
+def test_what_is_not_shown_is_called_not_proven() -> None:
+    assert "the gain of 1.0 points is not proven" in decide(evidence(-0.01, 0.01, 0.03, 0.8)).sentence
+    assert "the drop of 1.0 points is not proven" in decide(evidence(-0.04, -0.01, 0.02, 0.3)).sentence
+    assert decide(evidence(-0.06, 0.0, 0.06, 0.5)).sentence.startswith("Not proven")
+    for low, value, high, p in ((-0.01, 0.01, 0.03, 0.8), (-0.06, 0.0, 0.06, 0.5)):
+        assert "really" not in decide(evidence(low, value, high, p)).sentence
+
+
+def test_methods_are_explained_where_they_are_named() -> None:
+    assert "(Student's t on the problems' differences)" in decide(evidence(-0.01, 0.01, 0.03, 0.8)).reasons[0]

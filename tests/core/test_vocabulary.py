@@ -45,7 +45,7 @@ def test_input_errors_name_file_line_and_field() -> None:
     error = InputError("is not a number", path="runs.jsonl", line=7, field="cost")
     assert str(error) == "runs.jsonl:7: field 'cost': is not a number"
     assert isinstance(error, UserError)
-    assert error.exit_status == 2
+    assert error.exit_status == 65
 
 
 def test_unknown_names_suggest_the_nearest() -> None:

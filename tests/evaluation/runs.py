@@ -12,11 +12,11 @@ from unittest import mock
 from evenhand.benchmarks.definition import Benchmark, benchmark
 from evenhand.cli.app import main
 from evenhand.evaluation.config import RunConfig, Service
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockAnswer, MockCall
 from evenhand.scoring.registry import scorer
 from evenhand.scoring.text import exact_match
 from evenhand.scoring.types import ScorerInput
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall
 
 
 def doubles(count: int = 20, **options: Any) -> Benchmark:
@@ -40,7 +40,7 @@ def doubling(call: MockCall) -> str:
     return str(2 * number + (number % 5 == 0))
 
 
-def config_for(server: MockModelServer, **options: Any) -> RunConfig:
+def config_for(server: MockModel, **options: Any) -> RunConfig:
     """A run against a mock endpoint, quick to give up."""
     return RunConfig(model=Service(url=server.url, id="m", tries=1), **options)
 

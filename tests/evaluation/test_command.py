@@ -1,13 +1,11 @@
 """`evenhand eval run` as people call it: real HTTP, exit statuses and sentences."""
 
-import asyncio
 import json
 import resource
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +13,8 @@ import pytest
 from tests.ab_suites import wait_for
 from tests.evaluation.runs import evenhand, lines, timeless
 
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockAnswer, MockCall
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall
 
 ROWS = [{"country": "France", "capital": "Paris"}, {"country": "Japan", "capital": "Tokyo"}]
 BENCH = """
@@ -34,32 +32,10 @@ def capital(call: MockCall) -> str:
     return next(row["capital"] for row in ROWS if row["country"] in call.prompt)
 
 
-class Served:
-    """A mock endpoint on a thread of its own, for commands in other processes."""
-
-    def __init__(self, server: MockModelServer) -> None:
-        self.server = server
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
-        self._thread.start()
-        self._ready.wait()
-
-    async def _serve(self) -> None:
-        self._loop, self._done = asyncio.get_running_loop(), asyncio.Event()
-        async with self.server:
-            self._ready.set()
-            await self._done.wait()
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._done.set)
-        self._thread.join()
-
-
 @pytest.fixture
-def model() -> Iterator[MockModelServer]:
-    served = Served(MockModelServer(capital))
-    yield served.server
-    served.close()
+def model() -> Iterator[MockModel]:
+    with MockModel(capital) as running:
+        yield running
 
 
 @pytest.fixture
@@ -69,12 +45,12 @@ def bench(tmp_path: Path) -> Path:
     return tmp_path / "bench.py"
 
 
-def flags(server: MockModelServer) -> tuple[str, ...]:
+def flags(server: MockModel) -> tuple[str, ...]:
     return ("--model-url", server.url, "--model-id", "m")
 
 
 def test_a_run_prints_its_result_and_where_the_report_is(
-    tmp_path: Path, bench: Path, model: MockModelServer
+    tmp_path: Path, bench: Path, model: MockModel
 ) -> None:
     done = evenhand("eval", "run", "--bench", bench, *flags(model), "-o", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -85,7 +61,7 @@ def test_a_run_prints_its_result_and_where_the_report_is(
     assert json.loads(again.stdout)["benchmark"]["scores"]["pass@1"]["value"] == 1.0
 
 
-def test_results_as_json_on_stdout(tmp_path: Path, bench: Path, model: MockModelServer) -> None:
+def test_results_as_json_on_stdout(tmp_path: Path, bench: Path, model: MockModel) -> None:
     done = evenhand("eval", "run", "-b", bench, *flags(model), "--format", "json", cwd=tmp_path)
     assert json.loads(done.stdout)["benchmark"]["tally"] == {"scored": 2, "unscored": 0, "failed": 0}
     [made] = (tmp_path / "eval-results").iterdir()
@@ -113,10 +89,10 @@ def test_results_as_json_on_stdout(tmp_path: Path, bench: Path, model: MockModel
     ],
 )
 def test_bad_input_is_one_sentence_and_status_2(
-    tmp_path: Path, bench: Path, model: MockModelServer, arguments: list[str], words: str
+    tmp_path: Path, bench: Path, model: MockModel, arguments: list[str], words: str
 ) -> None:
     done = evenhand("eval", "run", *arguments, *flags(model), cwd=tmp_path)
-    assert done.returncode == 2
+    assert done.returncode in (64, 65, 66)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert model.requests == 0
@@ -127,13 +103,11 @@ def test_an_address_where_nothing_listens(tmp_path: Path, bench: Path) -> None:
     done = evenhand(
         "eval", "run", "-b", bench, "--model-url", "http://127.0.0.1:9/v1", "--model-id", "m", cwd=tmp_path
     )
-    assert done.returncode == 2
+    assert done.returncode == 69
     assert "cannot connect to http://127.0.0.1:9/v1 (Connection refused)" in done.stderr
 
 
-def test_a_wrong_key_is_one_sentence_without_the_key(
-    tmp_path: Path, bench: Path, model: MockModelServer
-) -> None:
+def test_a_wrong_key_is_one_sentence_without_the_key(tmp_path: Path, bench: Path, model: MockModel) -> None:
     model.api_key = "right"
     done = evenhand(
         "eval",
@@ -147,15 +121,13 @@ def test_a_wrong_key_is_one_sentence_without_the_key(
         tmp_path / "out",
         cwd=tmp_path,
     )
-    assert done.returncode == 1
+    assert done.returncode == 69
     assert "401" in done.stderr
     assert "sk-wrong" not in done.stderr + done.stdout
     assert "resume with: evenhand eval run" in done.stderr
 
 
-def test_samples_that_cannot_be_measured_mean_status_1(
-    tmp_path: Path, bench: Path, model: MockModelServer
-) -> None:
+def test_samples_that_cannot_be_measured_mean_status_1(tmp_path: Path, bench: Path, model: MockModel) -> None:
     model.answer = lambda call: MockAnswer(text="no", status=500) if "Japan" in call.prompt else "Paris"
     command = ["eval", "run", "-b", str(bench), *flags(model), "--tries", "1", "-o", str(tmp_path / "out")]
     done = evenhand(*command)
@@ -172,7 +144,7 @@ def test_samples_that_cannot_be_measured_mean_status_1(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
-    tmp_path: Path, bench: Path, model: MockModelServer, number: signal.Signals, status: int
+    tmp_path: Path, bench: Path, model: MockModel, number: signal.Signals, status: int
 ) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(ROWS[n % 2]) + "\n" for n in range(200)))
 
@@ -195,9 +167,7 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
     assert model.requests == 200, "what was in flight was waited for"
 
 
-def test_a_suite_of_benchmarks_goes_on_when_one_fails(
-    tmp_path: Path, bench: Path, model: MockModelServer
-) -> None:
+def test_a_suite_of_benchmarks_goes_on_when_one_fails(tmp_path: Path, bench: Path, model: MockModel) -> None:
     (tmp_path / "suite.yaml").write_text(
         textwrap.dedent(
             """
@@ -217,15 +187,15 @@ def test_a_suite_of_benchmarks_goes_on_when_one_fails(
     )
     model.answer = lambda call: capital(call) if "Capital" in call.prompt else "Sure."
     done = evenhand("eval", "run", tmp_path / "suite.yaml", env={"MODEL_URL": model.url}, cwd=tmp_path)
-    assert done.returncode == 2
+    assert done.returncode == 66
     assert "Error: gsm8k: " in done.stderr
     assert lines(tmp_path / "out" / "capitals" / "results.jsonl")[1]["reward"] == 1.0
     assert len(lines(tmp_path / "out" / "xstest" / "results.jsonl")) == 2
     capped = evenhand("eval", "run", tmp_path / "suite.yaml", "--spend-cap-usd", "5", cwd=tmp_path)
-    assert capped.returncode == 2
+    assert capped.returncode == 64
     assert "--spend-cap-usd is not used with a config file" in capped.stderr
     missing = evenhand("eval", "run", tmp_path / "suite.yaml", cwd=tmp_path)
-    assert missing.returncode == 2
+    assert missing.returncode == 65
     assert "suite.yaml: the variable MODEL_URL is not set in the environment" in missing.stderr
 
 
@@ -234,21 +204,24 @@ def test_a_suite_of_benchmarks_goes_on_when_one_fails(
     [
         ("services: [", "suite.yaml:1: "),
         ("services: {}\noutput: a\noutput: b\n", "suite.yaml:3: the key 'output' is there twice"),
-        ("services: {m: {url: x, id: m}}", "missing required field `benchmarks`"),
-        ("services: {m: {url: x, id: m, temprature: 1}}\nbenchmarks: [gsm8k]", "unknown field `temprature`"),
-        ("services: {judge: {url: x, id: m}}\nbenchmarks: [gsm8k]", "unknown service 'model'"),
-        ("services: {m: {url: x, id: m}}\nbenchmarks: []", "the list of benchmarks is empty"),
-        ("services: {m: {url: x, id: m}}\nbenchmarks: [gsm8k, gsm8k]", "is in the list twice"),
+        ('services: {m: {url: "http://x", id: m}}', "missing required field `benchmarks`"),
+        (
+            'services: {m: {url: "http://x", id: m, temprature: 1}}\nbenchmarks: [gsm8k]',
+            "unknown field `temprature`",
+        ),
+        ('services: {judge: {url: "http://x", id: m}}\nbenchmarks: [gsm8k]', "unknown service 'model'"),
+        ('services: {m: {url: "http://x", id: m}}\nbenchmarks: []', "the list of benchmarks is empty"),
+        ('services: {m: {url: "http://x", id: m}}\nbenchmarks: [gsm8k, gsm8k]', "is in the list twice"),
     ],
 )
 def test_a_bad_suite_file_says_where(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "suite.yaml").write_text(text)
     done = evenhand("eval", "run", tmp_path / "suite.yaml")
-    assert done.returncode == 2
+    assert done.returncode in (64, 65)
     assert words in done.stderr
 
 
-def test_shards_merge_into_the_whole(tmp_path: Path, bench: Path, model: MockModelServer) -> None:
+def test_shards_merge_into_the_whole(tmp_path: Path, bench: Path, model: MockModel) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(ROWS[n % 2]) + "\n" for n in range(11)))
     model.answer = lambda call: "Paris"
     whole = evenhand("eval", "run", "-b", bench, *flags(model), "-o", tmp_path / "whole")
@@ -261,7 +234,7 @@ def test_shards_merge_into_the_whole(tmp_path: Path, bench: Path, model: MockMod
         )
         merged = evenhand("eval", "merge", tmp_path / "shards", "-o", tmp_path / "merged")
         if shard == "1/2":
-            assert merged.returncode == 2
+            assert merged.returncode == 65
             assert "shards are missing: 2/2" in merged.stderr
     assert merged.returncode == 0, merged.stderr
     one, two = timeless(tmp_path / "whole"), timeless(tmp_path / "merged")
@@ -279,13 +252,11 @@ def test_list_and_validate(tmp_path: Path, bench: Path) -> None:
     assert "the target as the answer → scored 1.0; no answer → scored 0.0" in done.stdout
     (tmp_path / "rows.jsonl").write_text('{"country": "France"}\n')
     bad = evenhand("validate", "-b", bench)
-    assert bad.returncode == 2
+    assert bad.returncode == 65
     assert "rows.jsonl:1: target_field needs the column 'capital'" in bad.stderr
 
 
-def test_a_full_disk_is_a_sentence_and_nothing_is_lost(
-    tmp_path: Path, bench: Path, model: MockModelServer
-) -> None:
+def test_a_full_disk_is_a_sentence_and_nothing_is_lost(tmp_path: Path, bench: Path, model: MockModel) -> None:
     """The file size limit stands in for the disk: journal or artifacts, whichever meets it first."""
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(ROWS[n % 2]) + "\n" for n in range(60)))
     model.answer = lambda call: capital(call) + " " * 1000
@@ -297,7 +268,7 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_lost(
         timeout=300,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)),
     )
-    assert done.returncode == 1
+    assert done.returncode == 74
     assert "cannot be written: the " in done.stderr
     assert "resume with: evenhand eval run" in done.stderr
     assert "Traceback" not in done.stderr

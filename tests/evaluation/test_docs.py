@@ -9,11 +9,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.evaluation.runs import evenhand, lines
-from tests.evaluation.test_command import Served
 
 from evenhand.evaluation.schemas import artifact_schemas
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockCall, with_nonce
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockCall, with_nonce
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -30,9 +29,8 @@ def paris(call: MockCall) -> str:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    served = Served(MockModelServer(paris))
-    yield served.server.url
-    served.close()
+    with MockModel(paris) as model:
+        yield model.url
 
 
 def test_the_first_run_prints_what_the_page_says(tmp_path: Path, url: str) -> None:
@@ -68,7 +66,7 @@ def test_the_python_runs(
 
 def test_every_option_and_category_is_described() -> None:
     from evenhand.benchmarks.definition import Benchmark
-    from evenhand.evaluation.report import EXPLAINED
+    from evenhand.reports.run import EXPLAINED
 
     page = (DOCS / "benchmarks.md").read_text()
     undocumented = {"scorer", "sample", "home", "description"}

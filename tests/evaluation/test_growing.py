@@ -9,10 +9,9 @@ from pathlib import Path
 
 from tests.ab_suites import wait_for
 from tests.evaluation.runs import evenhand
-from tests.evaluation.test_command import Served
 
 from evenhand.evaluation.growing import is_growing, read_growing
-from evenhand.models.mock import MockModelServer
+from evenhand.testing.mock_model import MockModel
 
 BENCH = """
 from evenhand import benchmark, scorer, numeric_match
@@ -31,32 +30,23 @@ def command(bench: Path, folder: Path, url: str) -> list[str]:
 def test_an_unfinished_run_is_compared_as_far_as_it_has_come(tmp_path: Path) -> None:
     bench = tmp_path / "sums.py"
     bench.write_text(BENCH)
-    right = Served(MockModelServer(lambda call: str(2 * int(call.prompt.split()[-1][:-1]))))
-    wrong = Served(MockModelServer("none of these is a number", latency=0.05))
-    try:
-        assert evenhand(*command(bench, tmp_path / "base", right.server.url)).returncode == 0
+    with (
+        MockModel(lambda call: str(2 * int(call.prompt.split()[-1][:-1]))) as right,
+        MockModel("none of these is a number", latency=0.05) as wrong,
+    ):
+        assert evenhand(*command(bench, tmp_path / "base", right.url)).returncode == 0
         growing = tmp_path / "growing"
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "evenhand",
-                *command(bench, growing, wrong.server.url),
-                "--concurrency",
-                "4",
-            ],
+            [sys.executable, "-m", "evenhand", *command(bench, growing, wrong.url), "--concurrency", "4"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         journal = growing / ".run" / "journal.jsonl"
         wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 100, 120)
-        wrong.server.latency = 600.0  # the run stays unfinished for as long as looking takes
+        wrong.latency = 600.0  # the run stays unfinished for as long as looking takes
         looked = evenhand("compare", tmp_path / "base", growing, "--sequential", "--format", "json")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    finally:
-        right.close()
-        wrong.close()
     assert looked.returncode == 0, looked.stderr
     found = json.loads(looked.stdout)["comparisons"][0]
     assert found["verdict"]["name"] == "BLOCK"

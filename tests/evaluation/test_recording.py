@@ -1,18 +1,18 @@
 """A run goes to the scoring service, a real one, and never suffers from it."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.evaluation.runs import Done, evenhand
-from tests.evaluation.test_command import Served
 from tests.service import ADMIN, ServiceUnderTest, running_service
 
 from evenhand.client import ServiceClient
 from evenhand.core.errors import OptionError, ServiceError
 from evenhand.core.secret import Secret
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockAnswer, MockCall
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall
 
 
 def moody(call: MockCall) -> str | MockAnswer:
@@ -21,9 +21,8 @@ def moody(call: MockCall) -> str | MockAnswer:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    served = Served(MockModelServer(moody))
-    yield served.server.url
-    served.close()
+    with MockModel(moody) as model:
+        yield model.url
 
 
 @pytest.fixture
@@ -110,3 +109,42 @@ def test_refusals_carry_the_contracts_code(service: ServiceUnderTest) -> None:
         client.create_score("no-such-run", "exact_match", 1.0)
     with pytest.raises(OptionError, match="not the address of a service"):
         ServiceClient("ftp://x")
+
+
+def test_recorded_runs_compare_in_the_service_as_on_disk(
+    tmp_path: Path, url: str, service: ServiceUnderTest
+) -> None:
+    """One problem fails in both repeats on both sides: the service never sees it, and counts it all the same.
+
+    A run whose scorer differs is not comparable, there as here.
+    """
+    recorded = ("--record", service.url, "--record-token", ADMIN)
+    run(url, tmp_path / "a", *recorded)
+    run(url, tmp_path / "b", *recorded)
+    run(url, tmp_path / "other")
+    [path] = (tmp_path / "other").glob("eval-*.json")
+    bundle = json.loads(path.read_text())
+    bundle["hashes"]["scorer"] = "0" * 64
+    path.write_text(json.dumps(bundle))
+    sent = evenhand("eval", "record", tmp_path / "other", service.url, "--token", ADMIN)
+    assert sent.returncode == 0, sent.stderr
+    done = evenhand("compare", tmp_path / "a", tmp_path / "b", "--format", "json")
+    [local] = json.loads(done.stdout)["comparisons"]
+    with ServiceClient(service.url, Secret(ADMIN)) as client:
+        newest = list(client.listed("/v1/experiments", project_id="default"))
+        rescored, b, a = (one["id"] for one in newest)
+        found = client.get(f"/v1/experiments/{a}/compare/{b}")
+        other = client.get(f"/v1/experiments/{a}/compare/{rescored}")
+    [row] = found["scorer_comparisons"]
+    assert (row["coverage"]["pairs"], row["coverage"]["possible"]) == (10, 12)
+    for name in ("pairs", "possible", "worst_delta", "best_delta", "worst_lower", "best_upper"):
+        assert row["coverage"][name] == local["coverage"][name]
+    assert (row["verdict"], row["sentence"]) == (local["verdict"]["name"], local["verdict"]["sentence"])
+    assert (row["paired_delta"], row["ci_lower"], row["ci_upper"]) == tuple(
+        local["delta"][name] for name in ("value", "ci_lower", "ci_upper")
+    )
+    assert other["verdict"] == "NOT_COMPARABLE"
+    assert other["scorer_comparisons"][0]["reasons"][0].startswith("the scorer or its version")
+    refused = evenhand("compare", tmp_path / "a", tmp_path / "other")
+    assert refused.returncode != 0
+    assert "the scorer or its version" in refused.stderr

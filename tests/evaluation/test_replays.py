@@ -13,8 +13,8 @@ from tests.real_parts import need
 from evenhand.benchmarks import get_benchmark
 from evenhand.evaluation.config import RunConfig, Selection, Service
 from evenhand.evaluation.runner import Evaluation
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockCall
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockCall
 
 ACCURACY = {
     "6b_finetuning": 0.2168,
@@ -39,7 +39,7 @@ async def test_gsm8k_solutions_get_their_recorded_accuracy(
     def answer(call: MockCall) -> str:
         return str(answers[call.prompt.partition("\n\n")[2].strip()])
 
-    async with MockModelServer(answer, keep_calls=False) as server:
+    async with MockModel(answer, keep_calls=False) as server:
         config = RunConfig(model=Service(url=server.url, id=model), dataset=str(dataset), concurrency=32)
         written = await Evaluation(get_benchmark("gsm8k"), config, tmp_path / "run").run()
     assert written.bundle.benchmark.samples == 1319
@@ -60,7 +60,7 @@ async def humaneval(tmp_path: Path, shared_data: Path, problems: int | None) -> 
         prompt = call.prompt.partition("```python\n")[2].removesuffix("```")
         return f"Here it is:\n```python\n{solutions[prompt]}```\n"
 
-    async with MockModelServer(answer) as server:
+    async with MockModel(answer) as server:
         config = RunConfig(
             model=Service(url=server.url, id="canonical"),
             dataset=str(dataset),

@@ -7,6 +7,7 @@ import pytest
 from evenhand.compare import compare_runs
 from evenhand.core.errors import Incomparable, InputError
 from evenhand.evaluation.rescoring import rescore_run
+from evenhand.reports.run import run_page
 from evenhand.results import (
     BenchmarkSummary,
     Bundle,
@@ -51,7 +52,9 @@ def stored(folder: Path, responses: list[str | None], *, scorer: str) -> Path:
 def test_stored_responses_get_new_scores_and_failures_stay_failures(tmp_path: Path) -> None:
     run = stored(tmp_path / "run", ["It is 42.0", "41", None], scorer="old")
     steps: list[int] = []
-    bundle = rescore_run(run, tmp_path / "new", get_scorer("numeric_match"), steps.append)
+    bundle = rescore_run(
+        run, tmp_path / "new", get_scorer("numeric_match"), steps.append, report=run_page
+    ).bundle
     samples = read_run(tmp_path / "new").samples
     assert [(s.reward, s.status) for s in samples] == [(1.0, "scored"), (0.0, "scored"), (None, "failed")]
     assert samples[0].extracted_answer == "42.0"

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from tests.evaluation.runs import config_for, doubles, doubling, lines, refusing, timeless
 
-from evenhand.benchmarks.definition import benchmark
+from evenhand.benchmarks.definition import Benchmark, benchmark
 from evenhand.core.errors import (
     BudgetExceeded,
     InputError,
@@ -26,24 +26,25 @@ from evenhand.evaluation.config import RunConfig, Sampling, Selection, Service
 from evenhand.evaluation.lease import Lease
 from evenhand.evaluation.pipeline import Stopped
 from evenhand.evaluation.runner import Evaluation, Resume
-from evenhand.models.faults import FaultPlan
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockAnswer, MockCall, with_nonce
+from evenhand.reports.run import run_page
 from evenhand.results import read_run
 from evenhand.scoring.registry import scorer
 from evenhand.scoring.types import ScorerInput
+from evenhand.testing.faults import FaultPlan
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall, with_nonce
 
 CONTINUE = Resume(allowed=True)
 
 
 async def run(
-    folder: Path, server: MockModelServer, bench: Any = None, resume: Resume | None = None, **options: Any
+    folder: Path, server: MockModel, bench: Any = None, resume: Resume | None = None, **options: Any
 ) -> Written:
     return await Evaluation(bench or doubles(), config_for(server, **options), folder, resume=resume).run()
 
 
 async def test_a_whole_run(tmp_path: Path) -> None:
-    async with MockModelServer(doubling) as server:
+    async with MockModel(doubling) as server:
         written = await run(
             tmp_path / "r", server, system_prompt="Be brief.", sampling=Sampling(temperature=0.5)
         )
@@ -73,6 +74,8 @@ async def test_a_whole_run(tmp_path: Path) -> None:
             "cost_usd": None,
             "duration_seconds": rows[3]["usage"]["duration_seconds"],
         },
+        "reasoning": None,
+        "truncated": False,
     }
     found = written.bundle.benchmark.categories
     assert isinstance(found, list)
@@ -96,7 +99,7 @@ async def test_the_denominator_is_closed_whatever_happens(tmp_path: Path) -> Non
             return MockAnswer(text="maximum context length is 10", status=400)
         return str(2 * number)
 
-    async with MockModelServer(moody) as server:
+    async with MockModel(moody) as server:
         written = await run(tmp_path / "r", server, repeats=2)
     tally = written.bundle.benchmark.tally
     assert tally is not None
@@ -124,7 +127,7 @@ async def test_resume_retries_only_what_infrastructure_lost(tmp_path: Path) -> N
             return MockAnswer(text="boom", status=503)
         return str(2 * number)
 
-    async with MockModelServer(moody) as server:
+    async with MockModel(moody) as server:
         await run(tmp_path / "r", server)
         assert server.requests == 20
         down = False
@@ -142,7 +145,7 @@ async def test_repeats_give_pass_at_k(tmp_path: Path) -> None:
         number = int(call.prompt.split()[-1].rstrip("?"))
         return str(2 * number) if number % 2 == 0 or call.body["seed"] == 8 else "no"
 
-    async with MockModelServer(second_time) as server:
+    async with MockModel(second_time) as server:
         written = await run(tmp_path / "r", server, repeats=2, sampling=Sampling(seed=7))
     scores = written.bundle.benchmark.scores
     # Even problems: 2 of 2. Odd ones: only the repeat with seed 8.
@@ -158,14 +161,14 @@ async def test_repeats_give_pass_at_k(tmp_path: Path) -> None:
 
 
 async def test_a_wrong_key_stops_at_once(tmp_path: Path) -> None:
-    async with MockModelServer(doubling, api_key="right") as server:
+    async with MockModel(doubling, api_key="right") as server:
         with pytest.raises(ModelRejected, match="401"):
             await run(tmp_path / "r", server, bench=doubles(500))
         assert server.requests <= 16
 
 
 async def test_a_request_that_is_always_refused_stops_soon(tmp_path: Path) -> None:
-    async with MockModelServer(refusing(400, "unknown parameter: temperature")) as server:
+    async with MockModel(refusing(400, "unknown parameter: temperature")) as server:
         with pytest.raises(
             ModelRejected, match=r"the first \d+ requests were all refused.*unknown parameter"
         ):
@@ -184,7 +187,7 @@ async def test_an_unreachable_model_fails_before_anything_is_started(tmp_path: P
 
 
 async def test_changed_settings_refuse_to_resume_and_say_what_differs(tmp_path: Path) -> None:
-    async with MockModelServer(doubling) as server:
+    async with MockModel(doubling) as server:
         await run(tmp_path / "r", server)
         with pytest.raises(RunConflict, match="holds a finished run of 'doubles'"):
             await run(tmp_path / "r", server)
@@ -221,7 +224,7 @@ async def test_the_spend_cap_counts_model_and_judge_and_earlier_sessions(tmp_pat
         judge="default",
     )(scorer(asks_the_judge))
     free: dict[str, Any] = {"input_usd": 0.0, "output_usd": 100.0, "tries": 1}
-    async with MockModelServer(answer) as server:
+    async with MockModel(answer) as server:
         config = RunConfig(
             model=Service(url=server.url, id="model", **free),
             judge=Service(url=server.url, id="judge", **free),
@@ -238,8 +241,81 @@ async def test_the_spend_cap_counts_model_and_judge_and_earlier_sessions(tmp_pat
         assert server.requests == 60
 
 
+def judged_if_long(**options: Any) -> Benchmark:
+    """Thirty numbers; a scorer that leaves answers of one digit to the judge, and grades the others itself."""
+
+    def asks(sample: ScorerInput) -> dict[str, Any]:
+        if len(sample.response) < 2:
+            return {"correct": False, "needs_judge": True}
+        return {"correct": True}
+
+    rows = [{"n": n, "target": "x"} for n in range(30)]
+    return benchmark(name="judged", dataset=lambda: rows, prompt="{n}", **options)(scorer(asks))
+
+
+def number_or_verdict(call: MockCall) -> str:
+    if call.model == "judge":
+        return with_nonce('{"nonce": "{{nonce}}", "reasoning": "", "score": 4}', call.prompt)
+    number = call.prompt.split()[-1]
+    return "" if number == "7" else number
+
+
+async def test_a_judge_that_is_configured_judges_though_the_benchmark_names_no_rubric(tmp_path: Path) -> None:
+    """Ten answers of one digit, one of them empty: all ten go to the judge, which says 4 of 5."""
+    async with MockModel(number_or_verdict) as server:
+        judge = Service(url=server.url, id="judge", tries=1)
+        with pytest.raises(OptionError, match="a sample needs a judge and there is none"):
+            await Evaluation(judged_if_long(), config_for(server), tmp_path / "r").run()
+        # The judge comes with the resume.
+        config = config_for(server, judge=judge)
+        await Evaluation(judged_if_long(), config, tmp_path / "r", resume=CONTINUE).run()
+        assert sum(call.model == "judge" for call in server.calls) == 10
+        other = config_for(server, judge=replace(judge, id="another"))
+        with pytest.raises(RunConflict, match='judge id was "judge" and is now "another"'):
+            await Evaluation(judged_if_long(), other, tmp_path / "r", resume=CONTINUE).run()
+    rows = lines(tmp_path / "r" / "results.jsonl")
+    assert [row["reward"] for row in rows] == [0.8] * 10 + [1.0] * 20
+    assert rows[7]["model_response"] == ""
+    assert {row["status"] for row in rows} == {"scored"}
+    bundle = json.loads(next((tmp_path / "r").glob("eval-*.json")).read_text())
+    assert "judge" in bundle["hashes"]
+    assert bundle["config"]["judge"]["id"] == "judge"
+
+
+async def test_a_judge_that_is_never_asked_is_no_part_of_the_run(tmp_path: Path) -> None:
+    async with MockModel(doubling) as server:
+        config = config_for(server, judge=Service(url=server.url, id="judge", tries=1))
+        await Evaluation(doubles(), config, tmp_path / "r").run()
+    bundle = json.loads(next((tmp_path / "r").glob("eval-*.json")).read_text())
+    assert "judge" not in bundle["hashes"]
+    assert "judge" not in bundle["config"]
+
+
+async def test_the_key_of_the_judges_fence_stays_with_the_run_and_is_no_part_of_its_identity(
+    tmp_path: Path,
+) -> None:
+    async with MockModel(number_or_verdict) as server:
+        config = config_for(server, judge=Service(url=server.url, id="judge", tries=1))
+        for name in ("a", "b"):
+            await Evaluation(judged_if_long(judge="default"), config, tmp_path / name).run()
+        keys = [(tmp_path / name / ".run" / "judge.key").read_text() for name in ("a", "b")]
+        await Evaluation(judged_if_long(judge="default"), config, tmp_path / "a", resume=CONTINUE).run()
+    assert keys[0] != keys[1]
+    assert (tmp_path / "a" / ".run" / "judge.key").read_text() == keys[0]
+    first, second = (
+        [row["judge"] for row in lines(tmp_path / name / "trajectories.jsonl") if "judge" in row]
+        for name in ("a", "b")
+    )
+    assert [row["identity"] for row in first] == [row["identity"] for row in second]
+    assert [row["prompt_hash"] for row in first] == [row["prompt_hash"] for row in second]
+    assert first[0]["raw_reply"] != second[0]["raw_reply"], "another code was repeated"
+    for name in ("a", "b"):
+        for file in (tmp_path / name).glob("*.json*"):
+            assert keys[0].strip() not in file.read_text()
+
+
 async def test_a_price_is_both_prices(tmp_path: Path) -> None:
-    async with MockModelServer(doubling) as server:
+    async with MockModel(doubling) as server:
         config = RunConfig(model=Service(url=server.url, id="m", input_usd=1.0))
         with pytest.raises(OptionError, match="give both prices"):
             await Evaluation(doubles(), config, tmp_path / "r").run()
@@ -247,7 +323,7 @@ async def test_a_price_is_both_prices(tmp_path: Path) -> None:
 
 async def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:
     (tmp_path / "r" / ".run").mkdir(parents=True)
-    async with MockModelServer(doubling) as server:
+    async with MockModel(doubling) as server:
         with Lease(tmp_path / "r" / ".run" / "lock", refusal="the run is active"):
             with pytest.raises(RunActive, match=r"is active on host .*, process \d+, since 2") as caught:
                 await run(tmp_path / "r", server)
@@ -256,7 +332,7 @@ async def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:
 
 
 async def test_an_interrupted_run_keeps_what_was_finished(tmp_path: Path) -> None:
-    async with MockModelServer(doubling, latency=0.02) as server:
+    async with MockModel(doubling, latency=0.02) as server:
         pipelines: list[Any] = []
 
         class StopAtTen:
@@ -286,7 +362,7 @@ async def test_an_interrupted_run_keeps_what_was_finished(tmp_path: Path) -> Non
 
 async def test_faults_are_ridden_out(tmp_path: Path) -> None:
     plan = FaultPlan(rate=0.3, kinds=("rate_limit", "cut", "server_error"), retry_after="0")
-    async with MockModelServer(doubling, faults=plan) as server:
+    async with MockModel(doubling, faults=plan) as server:
         config = config_for(server)
         patient = Service(url=server.url, id="m", tries=6)
         written = await Evaluation(
@@ -306,7 +382,7 @@ async def test_scorers_that_misbehave_become_failures(tmp_path: Path) -> None:
             int(sample.target) // 2 % 3
         ]
 
-    async with MockModelServer(doubling) as server:
+    async with MockModel(doubling) as server:
         written = await run(tmp_path / "r", server, bench=replace(bench, scorer=scorer(bad)))
     tally = written.bundle.benchmark.tally
     assert tally is not None
@@ -318,7 +394,7 @@ async def test_scorers_that_misbehave_become_failures(tmp_path: Path) -> None:
 async def test_bad_input_is_found_before_the_first_call(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"n": 1, "target": "2"}\n{"n": 2}\n')
-    async with MockModelServer(doubling) as server:
+    async with MockModel(doubling) as server:
         with pytest.raises(InputError, match=r"rows\.jsonl:2: target_field needs the column 'target'"):
             await run(tmp_path / "r", server, dataset=str(rows))
         with pytest.raises(OptionError, match="needs a judge; name one with --judge-url and --judge-id"):
@@ -329,10 +405,12 @@ async def test_bad_input_is_found_before_the_first_call(tmp_path: Path) -> None:
 
 
 async def test_artifacts_are_plain_json_without_secrets(tmp_path: Path) -> None:
-    async with MockModelServer(doubling) as server:
+    async with MockModel(doubling) as server:
         config = config_for(server)
         keyed = Service(url=server.url, id="m", api_key=Secret("sk-canary-123"))
-        await Evaluation(doubles(), type(config)(model=keyed), tmp_path / "r").run()
+        await Evaluation(
+            doubles(), type(config)(model=keyed), tmp_path / "r", load_report=lambda: run_page
+        ).run()
     for path in (tmp_path / "r").rglob("*"):
         if path.is_file():
             assert "sk-canary-123" not in path.read_text()
@@ -342,3 +420,27 @@ async def test_artifacts_are_plain_json_without_secrets(tmp_path: Path) -> None:
     page = (tmp_path / "r" / "report.html").read_text()
     assert "<script" not in page
     assert "src=" not in page
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["plain", "async"])
+@pytest.mark.parametrize("reports", [False, True], ids=["reports nothing", "reports what it extracted"])
+async def test_only_a_scorer_that_extracts_finds_errors_of_format(
+    tmp_path: Path, reports: bool, waits: bool
+) -> None:
+    """12 samples: more than are tried on threads before a plain scorer may run in the event loop."""
+    result: dict[str, Any] = {"correct": False, "extracted": None} if reports else {"correct": False}
+
+    def rows() -> list[dict[str, Any]]:
+        return [{"n": n, "target": "x"} for n in range(12)]
+
+    def plain(sample: ScorerInput) -> dict[str, Any]:
+        return result
+
+    async def waiting(sample: ScorerInput) -> dict[str, Any]:
+        return result
+
+    made = benchmark(name="wrong", dataset=rows, prompt="{n}")(waiting if waits else plain)
+    async with MockModel("an answer") as server:
+        written = await run(tmp_path / "r", server, made)
+    counts = {name: category.count for name, category in written.failures.categories.items()}
+    assert counts == {"format_error" if reports else "wrong_answer": 12}

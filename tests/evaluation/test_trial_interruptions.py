@@ -153,9 +153,9 @@ def test_a_dry_run_does_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_bad_usage_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(tmp_path / "none.json") == 2
+    assert run(tmp_path / "none.json") == 66
     assert "No such file" in capsys.readouterr().err
-    assert run(EXAMPLE, "--arms", "with_hint", "-o", tmp_path / "run") == 2
+    assert run(EXAMPLE, "--arms", "with_hint", "-o", tmp_path / "run") == 64
     assert "did you mean with_hints" in capsys.readouterr().err
 
 
@@ -165,7 +165,7 @@ def test_bad_usage_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (("b", "a"), ("--strict",), 1, "prefer a"),
         (("a", "b"), ("--strict",), 0, "prefer a"),
         (("a", "b"), ("--treatment", "b", "--control", "a"), 0, "prefer a"),
-        (("a",), (), 2, "insufficient data"),
+        (("a",), (), 65, "insufficient data"),
     ],
 )
 def test_the_first_arm_is_the_treatment(

@@ -11,7 +11,7 @@ import pytest
 from tests.ab_suites import QUICK, alive, one_arm, records, suite, wait_for, write_suite
 
 from evenhand.ab import load_records
-from evenhand.core.errors import InputError, RunConflict
+from evenhand.core.errors import InputError, OutputError, RunConflict
 from evenhand.evaluation.trials.ledger import RunFolder
 from evenhand.evaluation.trials.processes import MARK, kill_leftovers
 from evenhand.evaluation.trials.runner import Progress, RunOptions, RunOutcome, run_suite
@@ -322,7 +322,7 @@ def test_progress_counts_and_estimates(tmp_path: Path) -> None:
 
 def test_an_unwritable_folder_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(OutputError, match="cannot be made"):
         go(tmp_path, suite())
 
 

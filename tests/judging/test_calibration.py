@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import InputError
-from evenhand.scoring.judging.calibration import Rated, calibrate, corrected_means
+from evenhand.judging.calibration import Rated, calibrate, corrected_means
 
 
 def binary(tp: int, fn: int, tn: int, fp: int, rest_pass: int = 0, rest_fail: int = 0) -> list[Rated]:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from evenhand.core.outcome import Failed, Scored
+from evenhand.judging.pipeline import judge_samples
+from evenhand.judging.records import JudgeRecord
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.usage import Usage
 from evenhand.scoring.judge import Judge
-from evenhand.scoring.judging.pipeline import judge_samples
-from evenhand.scoring.judging.records import JudgeRecord
 from evenhand.scoring.types import ScorerInput
 
 FAULTS = (
@@ -28,7 +28,7 @@ FAULTS = (
     "cut",
     "cut_body",
     "html",
-    "truncated",
+    "half_json",
     "empty_choices",
 )
 LATENCY = 0.1

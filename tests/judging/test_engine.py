@@ -1,27 +1,28 @@
 """The judge engine over real HTTP: verdicts, repairs, failures that stay failures."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from evenhand.core.errors import ScoringError, VerdictError
+from evenhand.core.errors import OptionError, ScoringError, VerdictError
 from evenhand.core.outcome import Failed, Scored, Unscored
+from evenhand.judging.pipeline import JudgeProgress, judge_samples
+from evenhand.judging.points import RubricJudge
+from evenhand.judging.records import JudgeRecord
+from evenhand.judging.rubrics import SIMPLEQA
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.endpoint import Endpoint
-from evenhand.models.faults import FaultPlan
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockAnswer, MockCall, with_nonce
 from evenhand.scoring.judge import Judge, JudgeScoringConfig, judge_score, needs_judge
-from evenhand.scoring.judging.degenerate import is_degenerate
-from evenhand.scoring.judging.pipeline import JudgeProgress, judge_samples
-from evenhand.scoring.judging.points import RubricJudge
-from evenhand.scoring.judging.records import JudgeRecord
-from evenhand.scoring.judging.rubrics import SIMPLEQA
 from evenhand.scoring.types import ScorerInput
+from evenhand.testing.faults import FaultPlan
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall, with_nonce
 
 VERDICT = '{"nonce": "{{nonce}}", "reasoning": "because", "score": SCORE}'
 GRADE = '{"nonce": "{{nonce}}", "reasoning": "because", "label": "LABEL"}'
@@ -38,9 +39,9 @@ def grade(label: str) -> str:
 @asynccontextmanager
 async def judge_model(
     answer: str | Callable[[MockCall], str | MockAnswer], **options: Any
-) -> AsyncIterator[tuple[Endpoint, MockModelServer]]:
+) -> AsyncIterator[tuple[Endpoint, MockModel]]:
     retry = RetryPolicy(tries=2, first_delay=0.001)
-    async with MockModelServer(answer, **options) as server:
+    async with MockModel(answer, **options) as server:
         model = connect(EndpointConfig(base_url=server.url, model="judge-1", retry=retry))
         try:
             yield model, server
@@ -133,20 +134,47 @@ async def test_a_filtered_reply_and_a_dead_judge_are_failures_with_their_own_nam
         "Answer:",
     ],
 )
-async def test_an_answer_that_says_nothing_never_reaches_the_judge(response: str) -> None:
-    async with judge_model(score(5)) as (model, server):
+async def test_every_answer_goes_to_the_judge(response: str) -> None:
+    """An empty one too, in a block of its own: what it is worth is the judge's to say."""
+    async with judge_model(score(2)) as (model, server):
         record = await Judge(model).judge(ScorerInput(response=response, target="x"))
-    assert record.outcome == Scored(value=0.0, details={"correct": False, "reason": "degenerate_output"})
-    assert server.requests == 0
-    assert record.calls == ()
+    assert isinstance(record.outcome, Scored)
+    assert record.outcome.value == pytest.approx(0.4)
+    assert server.requests == 1
+    content = server.calls[0].prompt
+    assert re.search(
+        rf"<<<ANSWER TO GRADE (\w+)>>>\n{re.escape(response)}\n<<<END ANSWER TO GRADE \1>>>", content
+    )
 
 
-def test_short_answers_and_the_expected_answer_are_answers() -> None:
-    for response in ("42", "No", "A", "7", "是", "+", "$5", "👍"):
-        assert not is_degenerate(response)
-    assert not is_degenerate("?", "?")
-    assert is_degenerate("Solution", "other")
-    assert not is_degenerate("solution", "solution")
+async def test_a_rubric_may_say_what_an_empty_answer_is_worth() -> None:
+    async with judge_model(score(5)) as (model, server):
+        numeric = JudgeScoringConfig(min_score=1, max_score=5, empty_verdict=2)
+        record = await Judge(model, numeric).judge(ScorerInput(response=" \n", target="x"))
+        assert isinstance(record.outcome, Scored)
+        assert (record.outcome.value, record.outcome.extracted) == (0.25, 2.0)
+        labels = replace(SIMPLEQA, empty_verdict="NOT_ATTEMPTED")
+        record = await Judge(model, labels).judge(ScorerInput(response="", target="x"))
+        assert isinstance(record.outcome, Scored)
+        assert record.outcome.extracted == "NOT_ATTEMPTED"
+        assert server.requests == 0
+        await Judge(model, numeric).judge(ScorerInput(response=":", target="x"))
+        assert server.requests == 1, "an answer of one colon is not empty"
+    assert Judge(model, numeric).identity != Judge(model, replace(numeric, empty_verdict=3)).identity
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"empty_verdict": 6.0},
+        {"empty_verdict": "CORRECT"},
+        {"empty_verdict": "MAYBE", "choices": SIMPLEQA.choices},
+        {"empty_verdict": 1.0, "choices": SIMPLEQA.choices},
+    ],
+)
+def test_an_empty_verdict_that_the_rubric_does_not_have_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="empty_verdict must be"):
+        JudgeScoringConfig(**options)
 
 
 async def test_simpleqa_has_three_grades() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.ab_suites import wait_for
 from tests.judging.commands import evenhand, mock_model, read_lines, write_lines
 
-from evenhand.cli.judge_score import Journal
+from evenhand.evaluation.judge_file import VerdictJournal
 
 PLANTED = "sk-planted-0123456789abcdef"
 
@@ -50,12 +50,12 @@ def test_stored_answers_are_judged_and_a_second_run_judges_only_what_failed(tmp_
     assert [row["reward"] for row in judged[:6]] == [1.0, 0.0, None, 1.0, 0.0, None]
     assert judged[2]["scoring_details"]["judge"]["raw_reply"] == "Still not."
     assert judged[2]["status"] == "failed"
-    assert judged[30]["scoring_details"]["reason"] == "degenerate_output"
+    assert judged[30]["scoring_details"]["judge"]["raw_reply"].endswith('"score": 0}'), "the judge was asked"
     assert not (tmp_path / "new/judged.jsonl.partial").exists()
     resumed = json.loads(again.stdout)
     assert resumed["kept_from_earlier"] == 21
     assert resumed["usage"]["requests"] == 20  # the ten failures, each with a repair
-    assert other.returncode == 2
+    assert other.returncode == 64
     assert "another judge" in other.stderr
     for text in (
         first.stdout,
@@ -172,7 +172,7 @@ def test_an_answer_that_changed_is_judged_again_and_a_cut_line_costs_one_verdict
         whole = (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=True)
         (tmp_path / "out.jsonl").unlink()
         (tmp_path / "out.jsonl.partial").write_bytes(whole[0][:20])
-        with Journal(tmp_path / "out.jsonl") as journal:
+        with VerdictJournal(tmp_path / "out.jsonl") as journal:
             for line in whole[:2]:
                 journal.write(json.loads(line))
         last = evenhand(*options, "--judge-url", url, "--resume", cwd=tmp_path)
@@ -187,12 +187,12 @@ def test_a_judge_that_is_not_there_is_noticed_before_anything_starts(tmp_path: P
     with mock_model() as url:
         pass
     done = evenhand("judge", command, *answers, "--judge-url", url, "--judge-id", "m", cwd=tmp_path)
-    assert done.returncode == 2
+    assert done.returncode == 69
     assert f"cannot connect to {url}" in done.stderr
     nonsense = evenhand(
         "judge", command, *answers, "--judge-url", "localhost:1", "--judge-id", "m", cwd=tmp_path
     )
-    assert nonsense.returncode == 2
+    assert nonsense.returncode == 64
     assert "not an http or https address" in nonsense.stderr
 
 
@@ -220,9 +220,9 @@ def test_a_rubric_file_and_the_named_rubrics(tmp_path: Path) -> None:
         broken = evenhand(*common, "--judge-url", url, "--rubric", "rubric.yaml", cwd=tmp_path)
     assert json.loads(own.stdout)["mean_reward"]["value"] == 1.0
     assert json.loads(simple.stdout)["mean_reward"]["value"] == 0.0
-    assert unknown.returncode == 2
+    assert unknown.returncode == 64
     assert "did you mean simpleqa" in unknown.stderr
-    assert broken.returncode == 2
+    assert broken.returncode == 65
     assert "not a rubric" in broken.stderr
     assert "the key 'max_score' is there twice" in twice.stderr
 
@@ -231,7 +231,7 @@ def test_bad_input_is_a_sentence(tmp_path: Path) -> None:
     empty = write_lines(tmp_path / "empty.jsonl", [{"question": "x"}])
     common = ["--judge-url", "http://127.0.0.1:9/v1", "--judge-id", "m"]
     done = evenhand("judge", "score", empty, *common, cwd=tmp_path)
-    assert done.returncode == 2
+    assert done.returncode == 65
     assert "no response" in done.stderr
     answers = write_lines(tmp_path / "a.jsonl", [{"response": "x y"}])
     for extra, words in (
@@ -240,7 +240,7 @@ def test_bad_input_is_a_sentence(tmp_path: Path) -> None:
         (["--resume"], "--output"),
     ):
         done = evenhand("judge", "score", answers, *common, *extra, cwd=tmp_path)
-        assert done.returncode == 2
+        assert done.returncode == 64
         assert words in done.stderr
         assert "Traceback" not in done.stderr
 
@@ -293,7 +293,7 @@ def test_calibrate_refuses_scores_of_several_judges(tmp_path: Path) -> None:
     done = evenhand(
         "judge", "calibrate", write_lines(tmp_path / "s.jsonl", rows), "--human-field", "human", cwd=tmp_path
     )
-    assert done.returncode == 2
+    assert done.returncode == 65
     assert "different judges" in done.stderr
 
 
@@ -301,9 +301,9 @@ def test_the_mock_model_says_where_it_is_and_refuses_a_taken_port(tmp_path: Path
     with mock_model("--answer", "hello") as url:
         port = url.rpartition(":")[2].removesuffix("/v1")
         done = evenhand("mock-model", "--port", port, cwd=tmp_path)
-    assert done.returncode == 2
+    assert done.returncode == 69
     assert "cannot listen" in done.stderr
     bad = write_lines(tmp_path / "bad.jsonl", [{"contains": "x"}])
     done = evenhand("mock-model", "--answers", bad, cwd=tmp_path)
-    assert done.returncode == 2
+    assert done.returncode == 65
     assert "bad.jsonl:1" in done.stderr

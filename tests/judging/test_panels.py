@@ -6,15 +6,15 @@ import pytest
 
 from evenhand.core.errors import OptionError
 from evenhand.core.outcome import Failed, Outcome, Scored
+from evenhand.judging.pairwise import PairwiseJudge, position_bias
+from evenhand.judging.panels import Ensemble, Escalation
+from evenhand.judging.records import JudgeRecord
 from evenhand.models.config import EndpointConfig
 from evenhand.models.connect import connect
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockCall, with_nonce
 from evenhand.scoring.judge import Judge, JudgeScoringConfig
-from evenhand.scoring.judging.pairwise import PairwiseJudge, position_bias
-from evenhand.scoring.judging.panels import Ensemble, Escalation
-from evenhand.scoring.judging.records import JudgeRecord
 from evenhand.scoring.types import ScorerInput
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockCall, with_nonce
 
 SAMPLE = ScorerInput(response="an answer")
 
@@ -110,7 +110,7 @@ async def test_panels_of_real_judges_keep_every_call() -> None:
         score = {"strict": 1, "kind": 5}[call.model]
         return with_nonce('{"nonce": "{{nonce}}", "reasoning": "", "score": ' + str(score) + "}", call.prompt)
 
-    async with MockModelServer(answer) as server:
+    async with MockModel(answer) as server:
         models = [connect(EndpointConfig(base_url=server.url, model=name)) for name in ("strict", "kind")]
         panel = Ensemble([Judge(model) for model in models])
         record = await panel.judge(SAMPLE)
@@ -137,7 +137,7 @@ def chooser(rule: str) -> Any:
 
 
 async def compared(rule: str, pairs: list[tuple[str, str]]) -> tuple[list[JudgeRecord], int]:
-    async with MockModelServer(chooser(rule)) as server:
+    async with MockModel(chooser(rule)) as server:
         model = connect(EndpointConfig(base_url=server.url, model="m"))
         judge = PairwiseJudge(model)
         records = [await judge.compare("question?", first, second) for first, second in pairs]
@@ -166,15 +166,15 @@ async def test_a_verdict_that_follows_the_position_is_a_tie_and_is_counted(rule:
     assert (bias.flip_rate.value, bias.favoured) == (1.0, favoured)
 
 
-async def test_an_answer_that_says_nothing_loses_without_a_judge() -> None:
-    records, requests = await compared("A", [(":", "text"), ("text", ""), ("", " ")])
-    assert [value(record.outcome) for record in records] == [0.0, 1.0, 0.5]
-    assert requests == 0
-    assert position_bias(records) is None
+async def test_an_empty_answer_is_compared_like_any_other() -> None:
+    """A judge that always names TIE: no winner is made up for an empty answer."""
+    records, requests = await compared("TIE", [(":", "text"), ("text", ""), ("", " ")])
+    assert [value(record.outcome) for record in records] == [0.5, 0.5, 0.5]
+    assert requests == 6
 
 
 async def test_a_pair_without_a_verdict_fails() -> None:
-    async with MockModelServer("no idea") as server:
+    async with MockModel("no idea") as server:
         model = connect(EndpointConfig(base_url=server.url, model="m"))
         record = await PairwiseJudge(model).compare("q", "a b", "c d")
         await model.aclose()

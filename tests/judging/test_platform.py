@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from evenhand.core.errors import OptionError
-from evenhand.core.outcome import Failed, Scored, Unscored
+from evenhand.core.outcome import Failed, Scored
+from evenhand.judging.platform import LlmJudgeConfig, render_prompt, run_llm_judge
+from evenhand.judging.records import JudgeRecord
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockAnswer
-from evenhand.scoring.judging.platform import LlmJudgeConfig, render_prompt, run_llm_judge
-from evenhand.scoring.judging.records import JudgeRecord
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer
 
 TEMPLATE = "In: {{input}}\nOut: {{output}}\nRef: {{expected_output}}\nScore the response from 0 to 10."
 CONFIG: dict[str, Any] = {
@@ -23,8 +23,8 @@ CONFIG: dict[str, Any] = {
 
 async def judged(
     reply: str | MockAnswer, *, output: Any = "Paris", **config: Any
-) -> tuple[JudgeRecord, MockModelServer]:
-    async with MockModelServer(lambda _: reply) as server:
+) -> tuple[JudgeRecord, MockModel]:
+    async with MockModel(lambda _: reply) as server:
         model = connect(
             EndpointConfig(base_url=server.url, model="m", retry=RetryPolicy(tries=2, first_delay=0.001))
         )
@@ -97,13 +97,20 @@ async def test_the_default_range_is_zero_to_one() -> None:
     assert record.outcome.value == 0.25
 
 
-async def test_outputs_that_say_nothing_are_not_sent() -> None:
-    record, server = await judged("10", output=":")
-    assert record.outcome == Scored(value=0.0, details={"correct": False, "reason": "degenerate_output"})
-    assert server.requests == 0
-    record, _ = await judged("good", output=None, score_extraction="label")
-    assert isinstance(record.outcome, Unscored)
-    assert record.outcome.reason == "degenerate_output"
+@pytest.mark.parametrize("output", [":", "", None])
+async def test_outputs_that_say_nothing_are_judged_too(output: str | None) -> None:
+    record, server = await judged("10", output=output)
+    assert isinstance(record.outcome, Scored)
+    assert record.outcome.value == 1.0
+    assert server.requests == 1
+    record, _ = await judged("good", output=output, score_extraction="label")
+    assert record.outcome == Scored(value="good", extracted="good")
+
+
+def test_unknown_keys_of_a_configuration_are_refused() -> None:
+    for extra in ({"api_key": "k"}, {"score_range": {"min": 0, "top": 1}}):
+        with pytest.raises(OptionError, match="unknown field"):
+            LlmJudgeConfig.from_json({"model": "m", "prompt_template": "{{input}}{{output}}", **extra})
 
 
 async def test_values_are_never_read_as_templates() -> None:
@@ -121,8 +128,11 @@ async def test_objects_are_shown_as_json() -> None:
 
 def test_delimiting_is_an_option() -> None:
     config = LlmJudgeConfig.from_json({**CONFIG, "delimit": True})
-    prompt = render_prompt(config, input="i", output="o", expected_output=None)
-    assert prompt.count("<<<OUTPUT ") == 1
+    prompt, code = render_prompt(config, input="i", output="o", expected_output=None)
+    assert prompt.count(f"<<<OUTPUT {code}>>>") == 1
+    assert (
+        render_prompt(LlmJudgeConfig.from_json(CONFIG), input="i", output="o", expected_output=None)[1] == ""
+    )
     assert config.identity != LlmJudgeConfig.from_json(CONFIG).identity
 
 

@@ -1,17 +1,17 @@
 """The seed's pipeline over stored results: flagged samples are judged, rewards updated, raw replies kept."""
 
 from evenhand.core.outcome import Unscored
+from evenhand.judging.rewards import judge_results, waits_for_judge
+from evenhand.judging.rubrics import SIMPLEQA
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockAnswer, MockCall, with_nonce
 from evenhand.results.records import SampleError, SampleResult
 from evenhand.scoring.apply import score_sample
 from evenhand.scoring.judge import Judge
-from evenhand.scoring.judging.rewards import judge_results, waits_for_judge
-from evenhand.scoring.judging.rubrics import SIMPLEQA
 from evenhand.scoring.registry import get_scorer
 from evenhand.scoring.types import ScorerInput
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall, with_nonce
 
 ANSWERS = ["Canberra", "Sydney", "I cannot say", "Canberra of course", "garbled"]
 FLAG = SampleError(kind="needs_judge", message="a judge has to score this sample")
@@ -47,7 +47,7 @@ def grader(call: MockCall) -> str:
 
 async def test_flagged_samples_get_the_judges_rewards() -> None:
     seen: list[int] = []
-    async with MockModelServer(grader) as server:
+    async with MockModel(grader) as server:
         model = connect(EndpointConfig(base_url=server.url, model="judge"))
         judge = Judge(model, SIMPLEQA)
         results = await judge_results(
@@ -73,12 +73,12 @@ async def test_flagged_samples_get_the_judges_rewards() -> None:
 
 
 async def test_a_later_run_judges_only_what_failed() -> None:
-    async with MockModelServer(lambda _: MockAnswer(text="down", status=503)) as server:
+    async with MockModel(lambda _: MockAnswer(text="down", status=503)) as server:
         model = connect(EndpointConfig(base_url=server.url, model="judge", retry=RetryPolicy(tries=1)))
         first = await judge_results(Judge(model, SIMPLEQA), flagged())
         await model.aclose()
     assert [result.status for result in first] == ["failed"] * 5 + ["scored"]
-    async with MockModelServer(grader) as server:
+    async with MockModel(grader) as server:
         model = connect(EndpointConfig(base_url=server.url, model="judge"))
         kept = await judge_results(Judge(model, SIMPLEQA), first)
         assert server.requests == 0

@@ -21,7 +21,7 @@ def test_a_judged_benchmark_from_the_command_line(tmp_path: Path) -> None:
             {"answer": grade.replace("LABEL", "C")},
         ],
     )
-    faults = ["--fault-rate", "0.3", "--fault", "rate_limit", "--fault", "truncated", "--seed", "3"]
+    faults = ["--fault-rate", "0.3", "--fault", "rate_limit", "--fault", "half_json", "--seed", "3"]
     with mock_model("--answers", answers) as model, mock_model("--answers", grades, *faults) as judge:
         done = evenhand(
             *("eval", "run", "--bench", "simpleqa", "--sample", "-o", "out"),

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from evenhand.judging.config import JudgeScoringConfig
+from evenhand.judging.selftest import QUESTIONS, SelfTest, cases, run_selftest
 from evenhand.models.config import EndpointConfig
 from evenhand.models.connect import connect
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockCall, with_nonce
-from evenhand.scoring.judging.config import JudgeScoringConfig
-from evenhand.scoring.judging.selftest import QUESTIONS, SelfTest, cases, run_selftest
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockCall, with_nonce
 
 
 def graded(call: MockCall, passes: bool) -> str:
@@ -37,7 +37,7 @@ def silent(call: MockCall) -> str:
 
 
 async def result_of(answer: Callable[[MockCall], str]) -> SelfTest:
-    async with MockModelServer(answer) as server:
+    async with MockModel(answer) as server:
         model = connect(EndpointConfig(base_url=server.url, model="m"))
         try:
             return await run_selftest(model, JudgeScoringConfig())

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.core.errors import OptionError, VerdictError
+from evenhand.judging.rubrics import SIMPLEQA
+from evenhand.judging.verdicts import numbers_in
 from evenhand.scoring.judge import Choice, JudgeScoringConfig, parse_judge_response
-from evenhand.scoring.judging.rubrics import SIMPLEQA
-from evenhand.scoring.judging.verdicts import numbers_in
 
 JSON = JudgeScoringConfig()
 LINE = JudgeScoringConfig(form="line")
@@ -30,7 +30,7 @@ def kind_of(text: str, config: JudgeScoringConfig, nonce: str | None = CODE) -> 
     ("reply", "score"),
     [
         ('{"nonce": "0a1b2c3d", "reasoning": "fine", "score": 4}', 4.0),
-        ('{"nonce": "0A1B2C3D", "score": 2.5}', 2.5),
+        ('{"nonce": "0a1b2c3d", "score": 2.5}', 2.5),
         ('```json\n{"nonce": "0a1b2c3d", "score": 0}\n```', 0.0),
         ('I think so.\n{"nonce": "0a1b2c3d", "score": 5}\nDone.', 5.0),
         ('{"nonce": "0a1b2c3d", "score": "4"}', 4.0),
@@ -54,6 +54,8 @@ def test_json_verdicts(reply: str, score: float) -> None:
         ("4", "grade_parse_failure"),
         ('{"score": 4}', "grade_parse_failure"),
         ('{"nonce": "ffffffff", "score": 4}', "grade_parse_failure"),
+        ('{"nonce": "0A1B2C3D", "score": 4}', "grade_parse_failure"),
+        ('{"nonce": " 0a1b2c3d", "score": 4}', "grade_parse_failure"),
         ('{"nonce": "0a1b2c3d", "rating": 4}', "grade_parse_failure"),
         ('{"nonce": "0a1b2c3d", "score": null}', "grade_parse_failure"),
         ('{"nonce": "0a1b2c3d", "score": true}', "grade_parse_failure"),
@@ -94,7 +96,7 @@ def test_a_quoted_verdict_without_the_code_is_passed_over_with_a_warning() -> No
     [
         ("Reasons.\nVERDICT 0a1b2c3d: 4/5", 4.0),
         ("**VERDICT 0a1b2c3d: 4**", 4.0),
-        ("verdict 0A1B2C3D : 0.5 / 5.0", 0.5),
+        ("verdict 0a1b2c3d : 0.5 / 5.0", 0.5),
         ("VERDICT 0a1b2c3d = 3", 3.0),
         ("VERDICT 0a1b2c3d: .5", 0.5),
         ("VERDICT ffffffff: 5\nVERDICT 0a1b2c3d: 2", 2.0),

@@ -129,3 +129,20 @@ def test_undefined_agreement_is_refused() -> None:
         krippendorff_alpha([[1, 2], [1, 2]], level="ratio")
     with pytest.raises(ValueError, match=r"^ratings:"):
         krippendorff_alpha([[1, None], [None, 2]])
+
+
+def test_perfect_agreement_of_many_raters_is_no_certainty() -> None:
+    """20 items, all agreed, half of them in each of two classes: chance disagreement 1/2, so the worst item counts double.
+
+    A share of 1 − 0.025^(1/20) = 0.1684 of such items would go unseen: 1 − 2 × 0.1684. Krippendorff's chance is that
+    of 60 ratings without replacement: 60·59/(2·30·30) = 1.9667 times.
+    """
+    unseen = 1 - 0.025 ** (1 / 20)
+    fleiss = fleiss_kappa([[3, 0]] * 10 + [[0, 3]] * 10)
+    assert (fleiss.value, fleiss.ci_upper, fleiss.method) == (1.0, 1.0, "constant")
+    assert fleiss.ci_lower == pytest.approx(1 - 2 * unseen)
+    ratings = [[0] * 10 + [1] * 10] * 3
+    for level in ("nominal", "ordinal", "interval"):
+        alpha = krippendorff_alpha(ratings, level=level)
+        assert (alpha.value, alpha.ci_upper) == (1.0, 1.0)
+        assert alpha.ci_lower == pytest.approx(1 - unseen * 60 * 59 / (2 * 30 * 30))

@@ -1,5 +1,7 @@
 """Judge correction: against the formulas of the papers, and by what it is for."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -126,3 +128,33 @@ def test_a_judge_no_better_than_chance_is_refused() -> None:
         rogan_gladen(
             positives=11, n=10, true_positives=5, false_negatives=1, true_negatives=5, false_positives=1
         )
+
+
+def test_the_variance_of_the_tuned_mean_by_its_formula() -> None:
+    """var = jackknife of the human part + λ²·var(judge on rest)/N; with λ for λ² it would be half as large again."""
+    rng = np.random.default_rng(12)
+    truth = rng.random(460) < 0.6
+    judge = np.where(rng.random(460) < 0.75, truth, ~truth).astype(float)
+    human, on_human, rest = truth[:60].astype(float), judge[:60], judge[60:]
+    n, total = human.size, rest.size
+    assert (human != on_human).sum() > 4
+
+    def estimate(
+        y: np.ndarray[Any, Any], f: np.ndarray[Any, Any], ratio: float, spread: float
+    ) -> tuple[float, float]:
+        weight = float(np.cov(y, f)[0, 1] / ((1 + ratio) * spread))
+        return weight * float(rest.mean()) + float((y - weight * f).mean()), weight
+
+    spread = float(np.concatenate((on_human, rest)).var(ddof=1))
+    value, weight = estimate(human, on_human, n / total, spread)
+    assert 0.2 < weight < 0.8
+    left_out = np.array(
+        [estimate(np.delete(human, i), np.delete(on_human, i), n / total, spread)[0] for i in range(n)]
+    )
+    human_part = float(((left_out - left_out.mean()) ** 2).sum()) * (n - 1) / n
+    judge_part = weight**2 * float(rest.var(ddof=1)) / total
+    found = ppi_mean(human, on_human, rest)
+    assert found.value == pytest.approx(value)
+    assert found.standard_error is not None
+    assert found.standard_error**2 == pytest.approx(human_part + judge_part)
+    assert found.standard_error**2 != pytest.approx(human_part + judge_part / weight, rel=0.01)

@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import evenhand.metrics
+from evenhand.core.lazy_names import public_names
 from evenhand.metrics import (
     bootstrap_ci,
     cohen_kappa,
@@ -240,8 +241,7 @@ def test_bad_input_is_a_value_error_that_names_the_argument(call: Callable[[], o
 
 
 def test_every_public_name_loads_and_says_what_it_does() -> None:
-    for name in evenhand.metrics.__all__:
+    for name in public_names(evenhand.metrics):
         assert getattr(evenhand.metrics, name).__doc__
-    assert evenhand.metrics.__all__ == sorted(evenhand.metrics.__all__)
     with pytest.raises(AttributeError, match="magic"):
-        evenhand.metrics.magic  # noqa: B018  the lookup is the test
+        evenhand.metrics.magic  # type: ignore[attr-defined]  # noqa: B018  the lookup is the test

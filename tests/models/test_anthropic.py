@@ -8,16 +8,16 @@ from evenhand.core.errors import ModelError
 from evenhand.core.secret import Secret
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
-from evenhand.models.faults import FaultPlan
-from evenhand.models.mock import MockModelServer
 from evenhand.models.port import ChatReply, ChatRequest, Message, system, user
-from evenhand.models.script import MockAnswer
+from evenhand.testing.faults import FaultPlan
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer
 
 
 async def asked(
     answer: MockAnswer | str, request: ChatRequest, **options: Any
-) -> tuple[ChatReply, MockModelServer]:
-    async with MockModelServer(lambda _: answer) as server:
+) -> tuple[ChatReply, MockModel]:
+    async with MockModel(lambda _: answer) as server:
         model = connect(
             EndpointConfig(
                 base_url=server.url,
@@ -79,8 +79,8 @@ async def test_a_refusal_is_a_filtered_reply() -> None:
 
 
 async def test_broken_replies_are_tried_again() -> None:
-    plan = FaultPlan(rate=1.0, kinds=("empty_choices", "truncated", "html"))
-    async with MockModelServer("x", faults=plan) as server:
+    plan = FaultPlan(rate=1.0, kinds=("empty_choices", "half_json", "html"))
+    async with MockModel("x", faults=plan) as server:
         model = connect(
             EndpointConfig(
                 base_url=server.url,

@@ -14,23 +14,23 @@ from evenhand.core.secret import Secret
 from evenhand.models.cache import ReplyCache, cache_key
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
-from evenhand.models.faults import FaultPlan
-from evenhand.models.mock import MockModelServer
 from evenhand.models.port import ChatReply, ChatRequest, user
-from evenhand.models.script import MockAnswer
+from evenhand.testing.faults import FaultPlan
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall
 
 ASK = ChatRequest(messages=(user("x"),))
 CONFIG = EndpointConfig(base_url="http://127.0.0.1:1/v1", model="m")
 
 
-def endpoint(server: MockModelServer, path: Path, **options: Any) -> EndpointConfig:
+def endpoint(server: MockModel, path: Path, **options: Any) -> EndpointConfig:
     options = {"retry": RetryPolicy(tries=2, first_delay=0.001), **options}
     return EndpointConfig(base_url=server.url, model="m", cache_path=path, **options)
 
 
 async def test_the_same_question_is_sent_once_and_costs_once(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "cache.db"
-    async with MockModelServer("kept") as server:
+    async with MockModel("kept") as server:
         for round_number in range(2):
             model = connect(endpoint(server, path))
             first = await model.complete(ASK)
@@ -45,7 +45,7 @@ async def test_the_same_question_is_sent_once_and_costs_once(tmp_path: Path) -> 
 
 
 async def test_repeats_are_different_questions(tmp_path: Path) -> None:
-    async with MockModelServer("kept") as server:
+    async with MockModel("kept") as server:
         model = connect(endpoint(server, tmp_path / "c.db"))
         for repeat in (0, 1, 2, 1):
             await model.complete(replace(ASK, repeat=repeat))
@@ -70,6 +70,30 @@ def test_everything_that_can_change_a_reply_is_in_the_key(change: dict[str, Any]
     assert cache_key(CONFIG, replace(ASK, **change)) != cache_key(CONFIG, ASK)
 
 
+async def test_a_code_is_no_part_of_the_key_and_put_anew_into_the_reply(tmp_path: Path) -> None:
+    """The judge's fence: another run has another key and so another code, and finds the same reply."""
+
+    def repeat(call: MockCall) -> str:
+        return f"The code is {call.prompt.split()[-1]}, again {call.prompt.split()[-1]}."
+
+    def ask(code: str, text: str = "Repeat") -> ChatRequest:
+        return ChatRequest(messages=(user(f"{text} {code}"),), unkeyed=code)
+
+    async with MockModel(repeat) as server:
+        model = connect(endpoint(server, tmp_path / "c.db"))
+        first = await model.complete(ask("aaaa1111"))
+        second = await model.complete(ask("bbbb2222"))
+        other = await model.complete(ask("bbbb2222", "Say"))
+        await model.aclose()
+        model = connect(endpoint(server, tmp_path / "c.db"))
+        third = await model.complete(ask("cccc3333"))
+        await model.aclose()
+    assert (first.cached, second.cached, other.cached, third.cached) == (False, True, False, True)
+    assert second.text == "The code is bbbb2222, again bbbb2222."
+    assert third.text == "The code is cccc3333, again cccc3333."
+    assert server.requests == 2
+
+
 def test_endpoint_and_model_are_in_the_key_and_the_api_key_is_not() -> None:
     base = cache_key(CONFIG, ASK)
     assert cache_key(replace(CONFIG, model="m2"), ASK) != base
@@ -83,7 +107,7 @@ def test_endpoint_and_model_are_in_the_key_and_the_api_key_is_not() -> None:
     [MockAnswer(text="withheld", finish_reason="content_filter"), MockAnswer(text=" ")],
 )
 async def test_filtered_and_empty_replies_are_not_kept(tmp_path: Path, answer: MockAnswer) -> None:
-    async with MockModelServer(lambda _: answer) as server:
+    async with MockModel(lambda _: answer) as server:
         model = connect(endpoint(server, tmp_path / "c.db"))
         await model.complete(ASK)
         await model.complete(ASK)
@@ -92,7 +116,7 @@ async def test_filtered_and_empty_replies_are_not_kept(tmp_path: Path, answer: M
 
 
 async def test_errors_are_not_kept(tmp_path: Path) -> None:
-    async with MockModelServer("x", faults=FaultPlan(rate=1.0, kinds=("server_error",))) as server:
+    async with MockModel("x", faults=FaultPlan(rate=1.0, kinds=("server_error",))) as server:
         model = connect(endpoint(server, tmp_path / "c.db"))
         for _ in range(2):
             with pytest.raises(ModelError):

@@ -15,16 +15,16 @@ from evenhand.core.secret import Secret
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.endpoint import Endpoint
-from evenhand.models.faults import KINDS, FaultKind, FaultPlan
-from evenhand.models.mock import MockModelServer
 from evenhand.models.port import ChatReply, ChatRequest, system, user
-from evenhand.models.script import MockAnswer, MockCall
+from evenhand.testing.faults import KINDS, FaultKind, FaultPlan
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall
 
 QUICK = RetryPolicy(first_delay=0.001, max_delay=0.01)
 
 
 @asynccontextmanager
-async def asking(server: MockModelServer, **options: Any) -> AsyncIterator[Endpoint]:
+async def asking(server: MockModel, **options: Any) -> AsyncIterator[Endpoint]:
     options = {"retry": QUICK, "timeout": 60.0, **options}
     model = connect(EndpointConfig(base_url=server.url, model="m", **options))
     try:
@@ -38,7 +38,7 @@ def ask(text: str, **options: Any) -> ChatRequest:
 
 
 async def test_a_reply_carries_text_tokens_time_and_model() -> None:
-    async with MockModelServer({"France": "Paris it is"}, latency=0.02) as server, asking(server) as model:
+    async with MockModel({"France": "Paris it is"}, latency=0.02) as server, asking(server) as model:
         reply = await model.complete(ask("the capital of France", max_tokens=5, temperature=0.0, seed=3))
     assert (reply.text, reply.finish_reason, reply.model) == ("Paris it is", "stop", "m")
     assert (reply.input_tokens, reply.output_tokens) == (4, 3)
@@ -55,7 +55,7 @@ async def test_a_reply_carries_text_tokens_time_and_model() -> None:
 
 
 async def test_system_extra_and_stop_are_sent_and_the_repeat_index_is_not() -> None:
-    async with MockModelServer() as server, asking(server) as model:
+    async with MockModel() as server, asking(server) as model:
         await model.complete(
             ChatRequest(messages=(system("be brief"), user("hi")), stop=("\n",), repeat=3, extra={"top_k": 5})
         )
@@ -68,7 +68,7 @@ async def test_system_extra_and_stop_are_sent_and_the_repeat_index_is_not() -> N
 
 async def test_reasoning_shown_apart_stays_apart() -> None:
     answer = MockAnswer(text="4", reasoning="2+2")
-    async with MockModelServer(lambda _: answer) as server, asking(server) as model:
+    async with MockModel(lambda _: answer) as server, asking(server) as model:
         reply = await model.complete(ask("2+2"))
     assert (reply.text, reply.reasoning) == ("4", "2+2")
 
@@ -93,7 +93,7 @@ def patience(kind: FaultKind) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_fault_is_survived_by_trying_again(kind: FaultKind) -> None:
     plan = OneFault(kinds=(kind,), slow_seconds=30.0, retry_after="0")
-    async with MockModelServer("fine", faults=plan) as server, asking(server, **patience(kind)) as model:
+    async with MockModel("fine", faults=plan) as server, asking(server, **patience(kind)) as model:
         reply = await model.complete(ask("x"))
         assert reply.text == "fine"
         # A machine that stands still for half a second makes a good reply late as well: once more then.
@@ -112,7 +112,7 @@ EXPECTED_KINDS = {
     "cut": "connection",
     "cut_body": "bad_reply",
     "html": "bad_reply",
-    "truncated": "bad_reply",
+    "half_json": "bad_reply",
     "empty_choices": "bad_reply",
     "event_stream": "bad_reply",
     "bad_charset": "bad_reply",
@@ -125,7 +125,7 @@ async def test_a_fault_that_stays_ends_in_its_kind_after_the_allowed_tries(kind:
     plan = FaultPlan(rate=1.0, kinds=(kind,), slow_seconds=30.0)
     policy = RetryPolicy(tries=3, first_delay=0.001, max_delay=0.01)
     options = {**patience(kind), "retry": policy}
-    async with MockModelServer(faults=plan) as server, asking(server, **options) as model:
+    async with MockModel(faults=plan) as server, asking(server, **options) as model:
         with pytest.raises(ModelError, match="after 3 attempts") as caught:
             await model.complete(ask("x"))
         assert caught.value.kind == EXPECTED_KINDS[kind]
@@ -151,7 +151,7 @@ async def test_a_fault_that_stays_ends_in_its_kind_after_the_allowed_tries(kind:
 )
 async def test_a_permanent_refusal_is_not_tried_again(status: int, message: str, kind: str) -> None:
     answer = MockAnswer(text=message, status=status)
-    async with MockModelServer(lambda _: answer) as server, asking(server) as model:
+    async with MockModel(lambda _: answer) as server, asking(server) as model:
         with pytest.raises(ModelRejected) as caught:
             await model.complete(ask("x"))
     assert (caught.value.kind, caught.value.status) == (kind, status)
@@ -172,9 +172,9 @@ async def test_nobody_listening_is_a_connection_error() -> None:
 
 
 async def test_redirects_are_not_followed_and_the_key_stays_home() -> None:
-    async with MockModelServer() as elsewhere:
+    async with MockModel() as elsewhere:
         answer = MockAnswer(text="", status=307, headers={"Location": elsewhere.url + "/chat/completions"})
-        async with MockModelServer(lambda _: answer) as server, asking(server, api_key=Secret("k")) as model:
+        async with MockModel(lambda _: answer) as server, asking(server, api_key=Secret("k")) as model:
             with pytest.raises(ModelRejected, match="redirect"):
                 await model.complete(ask("x"))
         assert elsewhere.requests == 0
@@ -204,7 +204,7 @@ def test_an_address_that_cannot_be_one_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_a_service_may_refuse_private_addresses(host: str) -> None:
-    async with MockModelServer() as server:
+    async with MockModel() as server:
         url = server.url.replace("127.0.0.1", host)
         model = connect(EndpointConfig(base_url=url, model="m", allow_private=False, retry=QUICK))
         with pytest.raises(ModelRejected) as caught:
@@ -220,7 +220,7 @@ async def test_retry_after_is_waited_for_and_the_slot_is_free_meanwhile() -> Non
     def answer(call: MockCall) -> str:
         return call.prompt
 
-    async with MockModelServer(answer, faults=plan) as server, asking(server, concurrency=1) as model:
+    async with MockModel(answer, faults=plan) as server, asking(server, concurrency=1) as model:
 
         async def timed(text: str) -> tuple[ChatReply, float]:
             start = time.perf_counter()
@@ -237,7 +237,7 @@ async def test_retry_after_is_waited_for_and_the_slot_is_free_meanwhile() -> Non
 
 async def test_an_endpoint_without_structured_output_is_asked_without_and_remembered() -> None:
     schema = {"type": "object"}
-    async with MockModelServer("{}", structured_output=False) as server, asking(server) as model:
+    async with MockModel("{}", structured_output=False) as server, asking(server) as model:
         first = await model.complete(ask("a", response_schema=schema))
         await model.complete(ask("b", response_schema=schema))
         assert first.text == "{}"
@@ -246,7 +246,7 @@ async def test_an_endpoint_without_structured_output_is_asked_without_and_rememb
 
 async def test_structured_output_is_asked_for_where_it_works() -> None:
     schema = {"type": "object", "properties": {"score": {"type": "number"}}}
-    async with MockModelServer("{}") as server, asking(server) as model:
+    async with MockModel("{}") as server, asking(server) as model:
         await model.complete(ask("a", response_schema=schema))
     assert server.calls[0].body["response_format"]["json_schema"]["schema"] == schema
 
@@ -256,7 +256,7 @@ async def test_a_bad_request_for_another_reason_does_not_switch_structured_outpu
         return MockAnswer(text="temperature is out of range", status=400) if "bad" in call.prompt else "{}"
 
     schema = {"type": "object"}
-    async with MockModelServer(answer) as server, asking(server) as model:
+    async with MockModel(answer) as server, asking(server) as model:
         with pytest.raises(ModelRejected):
             await model.complete(ask("bad", response_schema=schema))
         await model.complete(ask("good", response_schema=schema))

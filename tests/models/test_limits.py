@@ -9,13 +9,13 @@ from evenhand.core.errors import BudgetExceeded, OptionError
 from evenhand.models.config import EndpointConfig, Price, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.endpoint import Endpoint
-from evenhand.models.faults import FaultKind, FaultPlan
 from evenhand.models.limits import AdaptiveLimit, PerMinute
-from evenhand.models.mock import MockModelServer
 from evenhand.models.port import ChatRequest, user
 from evenhand.models.prices import cost_of, find_price
-from evenhand.models.script import MockAnswer, MockCall
 from evenhand.models.spend import SpendCap
+from evenhand.testing.faults import FaultKind, FaultPlan
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall
 
 
 def ask(text: str) -> ChatRequest:
@@ -27,7 +27,7 @@ async def test_no_more_requests_are_in_flight_than_allowed() -> None:
         # The first ones wait for the rest of their seven, however slowly those are sent.
         return MockAnswer(text="x", latency=2.0 if server.requests <= 7 else 0.001)
 
-    async with MockModelServer(answer) as server:
+    async with MockModel(answer) as server:
         model = connect(EndpointConfig(base_url=server.url, model="m", concurrency=7))
         await asyncio.gather(*(model.complete(ask(str(n))) for n in range(50)))
         await model.aclose()
@@ -104,7 +104,7 @@ class WhileBusy(FaultPlan, frozen=True, kw_only=True):
 async def test_an_overloaded_endpoint_is_approached_until_it_answers() -> None:
     holder: list[Endpoint] = []
     plan = WhileBusy(most=8, client=holder, retry_after=None)
-    async with MockModelServer("x", latency=0.01, faults=plan) as server:
+    async with MockModel("x", latency=0.01, faults=plan) as server:
         policy = RetryPolicy(tries=50, first_delay=0.02, max_delay=0.1)
         model = connect(EndpointConfig(base_url=server.url, model="m", concurrency=64, retry=policy))
         holder.append(model)
@@ -125,7 +125,7 @@ async def test_requests_per_minute_are_kept() -> None:
 
 
 async def test_an_endpoint_keeps_to_its_tokens_per_minute() -> None:
-    async with MockModelServer("x") as server:
+    async with MockModel("x") as server:
         model = connect(EndpointConfig(base_url=server.url, model="m", tokens_per_minute=60 * 400))
         start = time.perf_counter()
         # Each asks for about 27 tokens (68 bytes / 4 + 10): 24 of them are 650, 400 go at once.
@@ -148,7 +148,7 @@ def test_prices_are_found_for_dated_and_prefixed_names() -> None:
 
 
 async def test_a_reply_carries_its_cost() -> None:
-    async with MockModelServer(lambda _: MockAnswer(text="x", input_tokens=1000, output_tokens=10)) as server:
+    async with MockModel(lambda _: MockAnswer(text="x", input_tokens=1000, output_tokens=10)) as server:
         model = connect(EndpointConfig(base_url=server.url, model="gpt-4o"))
         reply = await model.complete(ask("x"))
         await model.aclose()
@@ -161,7 +161,7 @@ async def test_the_spend_cap_is_never_passed_and_is_used_up() -> None:
     # is about 100 bytes of body and 10 tokens of reply, 0.011 dollars.
     price = Price(input_usd=100.0, output_usd=100.0)
     answer = MockAnswer(text="x", input_tokens=5, output_tokens=10)
-    async with MockModelServer(lambda _: answer, latency=0.002) as server:
+    async with MockModel(lambda _: answer, latency=0.002) as server:
         model = connect(
             EndpointConfig(base_url=server.url, model="m", price=price, spend_cap_usd=0.06, concurrency=16)
         )
@@ -181,7 +181,7 @@ async def test_the_spend_cap_is_never_passed_and_is_used_up() -> None:
 
 async def test_lost_replies_count_at_their_worst() -> None:
     price = Price(input_usd=100.0, output_usd=100.0)
-    async with MockModelServer("x", faults=FaultPlan(rate=1.0, kinds=("cut_body",))) as server:
+    async with MockModel("x", faults=FaultPlan(rate=1.0, kinds=("cut_body",))) as server:
         model = connect(
             EndpointConfig(
                 base_url=server.url,
@@ -211,7 +211,7 @@ async def test_a_cap_can_be_shared() -> None:
     cap = SpendCap(0.015)
     price = Price(input_usd=100.0, output_usd=100.0)
     answer = MockAnswer(text="x", input_tokens=50, output_tokens=50)
-    async with MockModelServer(lambda _: answer) as server:
+    async with MockModel(lambda _: answer) as server:
         models = [
             connect(EndpointConfig(base_url=server.url, model=name, price=price), spend=cap) for name in "ab"
         ]

@@ -10,15 +10,15 @@ import pytest
 
 from evenhand.core.errors import ModelError, OptionError
 from evenhand.core.secret import Secret
+from evenhand.judging.pipeline import judge_samples
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
-from evenhand.models.faults import KINDS, FaultPlan
-from evenhand.models.mock import MockModelServer
 from evenhand.models.port import ChatRequest, user
-from evenhand.models.script import MockAnswer, MockCall
 from evenhand.scoring.judge import Judge
-from evenhand.scoring.judging.pipeline import judge_samples
 from evenhand.scoring.types import ScorerInput
+from evenhand.testing.faults import KINDS, FaultPlan
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall
 
 PLANTED = "sk-planted-7f3a9c0e51"
 
@@ -43,7 +43,7 @@ async def test_the_key_is_in_nothing_that_is_written(
     caplog.set_level(logging.DEBUG)
     written: list[str] = []
     answer = echoing if dialect == "openai" else (lambda _: MockAnswer(text=f"it is {PLANTED}"))
-    async with MockModelServer(answer) as server:
+    async with MockModel(answer) as server:
         config = EndpointConfig(
             base_url=server.url,
             model="m",
@@ -80,7 +80,7 @@ async def test_the_key_is_in_nothing_that_is_written(
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_key_is_in_no_error(kind: Any) -> None:
-    async with MockModelServer(faults=FaultPlan(rate=1.0, kinds=(kind,), slow_seconds=30)) as server:
+    async with MockModel(faults=FaultPlan(rate=1.0, kinds=(kind,), slow_seconds=30)) as server:
         model = connect(
             EndpointConfig(
                 base_url=server.url,

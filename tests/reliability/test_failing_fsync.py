@@ -97,7 +97,7 @@ for name in ("failed-1", "failed-2"):
     try:
         add(name)
     except StoreUnavailable:
-        print("refused", name)
+        print("refused", name, flush=True)
 control.unlink()
 add("after-1")
 add("after-2")

@@ -170,6 +170,84 @@ def test_memory_that_only_a_control_group_would_count_is_refused(any_limits: Poo
     assert found.stdout.split() == [b"refused", b"refused"]
 
 
+# Memory that is held by the kernel for a program, and not by the program's own pages.
+IN_THE_KERNEL = """
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+
+def loopback():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        pass
+
+def buffer():
+    a, b = socket.socketpair()
+    with a, b:
+        a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+
+def attribute():
+    with open("/tmp/evenhand-attribute", "w") as file:
+        try:
+            libc.fsetxattr.restype = ctypes.c_int
+            if libc.fsetxattr(file.fileno(), b"user.x", b"x", 1, 0) and ctypes.get_errno() == 1:
+                raise PermissionError
+        finally:
+            os.unlink("/tmp/evenhand-attribute")
+
+def semaphores():
+    number = libc.semget(0, 10, 0o1600)
+    if number < 0:
+        raise PermissionError
+    libc.semctl(number, 0, 0)
+
+def queue():
+    name = b"evenhand-%d" % os.getpid()
+    fd = libc.syscall(NR_MQ_OPEN, name, 0o102, 0o600, None)
+    if fd < 0:
+        raise PermissionError
+    os.close(fd)
+    libc.syscall(NR_MQ_OPEN + 1, name)
+
+for probe in (loopback, buffer, attribute, semaphores, queue):
+    try:
+        probe()
+        print("given")
+    except OSError:
+        print("refused")
+"""
+
+
+def test_memory_of_the_kernel_that_no_limit_counts_is_refused(any_limits: Pool) -> None:
+    source = IN_THE_KERNEL.replace("NR_MQ_OPEN", "240" if os.uname().machine == "x86_64" else "180")
+    assert outside(source).stdout.split() == [b"given"] * 5
+    found = any_limits.execute(Program(source=source, limits=TIGHT))
+    assert found.stdout.split() == [b"refused"] * 5, found
+
+
+FILES_WITHOUT_CONTENT = """
+import os
+folder = FOLDER
+for number in range(150_000):
+    os.mknod(f"{folder}/{number}")
+print("made", number + 1)
+"""
+
+
+@pytest.mark.parametrize(
+    "pool", ["bubblewrap", pytest.param("docker", marks=pytest.mark.xdist_group("docker"))]
+)
+def test_memory_of_the_kernel_that_a_control_group_counts_is_limited(
+    request: pytest.FixtureRequest, pool: str, tmp_path: Path
+) -> None:
+    """An empty file on a tmpfs takes the kernel about 1 KiB: 150,000 of them 150 MiB, twice the limit."""
+    control = FILES_WITHOUT_CONTENT.replace("FOLDER", repr(str(tmp_path)))
+    assert outside(control).stdout == b"made 150000\n"
+    limits = Limits(wall_seconds=100.0, cpu_seconds=60, memory_bytes=72 * MEBIBYTE, processes=6)
+    source = FILES_WITHOUT_CONTENT.replace("FOLDER", "'/tmp'")
+    found = request.getfixturevalue(pool).execute(Program(source=source, limits=limits))
+    assert found.stdout == b"", found
+    assert found.ending == "memory_limit" or b"No space left" in found.stderr
+
+
 SPREAD = ("def f():\n    return range(10**9)", "assert sorted(f()) == [3]")
 MANY_LISTS = """
 import os, struct
@@ -375,8 +453,8 @@ def test_no_network_not_even_the_loopback(any_limits: Pool, tmp_path: Path) -> N
         source = (
             "import socket\n"
             f"for family, address in [(2, ('127.0.0.1', {server.getsockname()[1]})), (1, {abstract!r}), (1, {path!r})]:\n"
-            "    with socket.socket(family) as s:\n        s.settimeout(60)\n        try:\n            s.connect(address)\n"
-            "            print('connected')\n        except OSError:\n            print('refused')\n"
+            "    try:\n        with socket.socket(family) as s:\n            s.settimeout(60)\n            s.connect(address)\n"
+            "            print('connected')\n    except OSError:\n        print('refused')\n"
         )
         assert outside(source).stdout.split() == [b"connected"] * 3
         found = any_limits.execute(Program(source=source, limits=ROOMY))

@@ -1,8 +1,10 @@
 """What of a response is code, and how it is joined with the prompt."""
 
 import ast
+from typing import SupportsIndex
 
 import pytest
+from tests.growth import grows_no_faster_than_linearly
 
 from evenhand.core.errors import OptionError, ScoringError
 from evenhand.scoring.code_execution import build_program, code_sandbox, extract_code, trusted_part
@@ -40,11 +42,56 @@ def sample(response: str, **metadata: object) -> ScorerInput:
         ("1. Do this:\n   ```python\n   if x:\n       y = 1\n   ```\n", "if x:\n    y = 1\n"),
         ("    return x + 1\n", "    return x + 1\n"),
         ("use `x = 1`", "use `x = 1`"),
+        ("```python\r\nx = 1\r\n```\r\n", "x = 1\r\n"),
+        ("~~~ python `x`\n```\ny = 2\n```", "y = 2\n"),
+        ("```\nx\n~~~\n``\n ````  \nz", "x\n~~~\n``\n"),
+        ("```\n```", ""),
         ("", ""),
     ],
 )
 def test_code_is_the_first_fenced_block_or_the_text(response: str, code: str) -> None:
     assert extract_code(response) == code
+
+
+class Counted(str):
+    """A text that counts the characters which are looked at through it or cut out of it."""
+
+    looked_at = 0
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        found = super().__getitem__(key)
+        Counted.looked_at += len(found)
+        return found
+
+    def find(self, sub: str, start: SupportsIndex | None = 0, end: SupportsIndex | None = None) -> int:
+        found = super().find(sub, start, end)
+        Counted.looked_at += (len(self) if found < 0 else found + 1) - int(start or 0)
+        return found
+
+
+HOSTILE = {
+    "tildes and a backtick": lambda n: "~" * n + "`",
+    "lines of tildes and a backtick": lambda n: ("~" * 50 + "`\n") * (n // 52),
+    "backticks": lambda n: "`" * n + " `",
+    "blanks": lambda n: " " * n,
+    "an opening that nothing closes": lambda n: "```\n" + "``\n" * (n // 3),
+    "indents": lambda n: " " * (n // 2) + "```\n" + " " * (n // 2),
+    "line breaks": lambda n: "\n" * n,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_work_is_linear_in_the_length_of_the_response(name: str) -> None:
+    """Twice each character is the most: once to find the end of its line and once to cut the line out.
+
+    Lines that were cut out are plain text and gone over by one regular expression without backtracking; processor
+    time shows it: quadratic work on 8 times the text takes 64 times as long.
+    """
+    text = HOSTILE[name](80_000)
+    Counted.looked_at = 0
+    assert extract_code(Counted(text)) is not None
+    assert Counted.looked_at <= 2 * len(text)
+    assert grows_no_faster_than_linearly(lambda size: extract_code(HOSTILE[name](size)), 800_000)
 
 
 def test_a_body_continues_the_stub() -> None:

@@ -98,7 +98,7 @@ def test_docker_is_taken_when_asked_for(docker_options: DockerOptions) -> None:
 def test_doctor_reports_what_was_measured(bubblewrap: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
     done = CliRunner().invoke(command, ["doctor", "--format", "json"], standalone_mode=False)
-    report = json.loads(done.stdout)
+    report = json.loads(done.stdout)["sandbox"]
     assert (report["setting"], report["chosen"], done.return_value) == ("auto", "bubblewrap", 0)
     first, second = report["backends"]
     assert first["works"]

@@ -75,7 +75,7 @@ def test_a_decorated_function_stays_a_function() -> None:
 def test_options_are_typed_and_round_trip() -> None:
     configured = with_options.configure(limit=0.25, words=["x"], mode="loose", flag=True)
     assert configured(SAMPLE) == {"reward": 0.25, "words": ["x"], "mode": "loose", "flag": True}
-    again = with_options.configure(**configured.identity["options"])
+    again = with_options.with_options(configured.identity["options"])
     assert again.identity == configured.identity
     assert with_options.missing == ["limit"]
     assert configured.missing == []
@@ -99,14 +99,14 @@ def test_options_as_text_become_their_types() -> None:
 )
 def test_a_bad_option_is_a_clear_error(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError) as caught:
-        with_options.configure(**options)
+        with_options.with_options(options)
     assert message in str(caught.value)
     assert "with.options" in str(caught.value)
 
 
 def test_the_samples_config_sets_options_it_names_and_keywords_win() -> None:
     sample = ScorerInput(response="a", config={"limit": 0.5, "unrelated": object()})
-    assert with_options(sample)["reward"] == 0.5
+    assert with_options(sample)["reward"] == 0.5  # type: ignore[call-arg]  # the config has the required option
     assert with_options(sample, limit=0.75)["reward"] == 0.75
     assert with_options.configure(limit=1.0)(sample)["reward"] == 0.5
 
@@ -250,14 +250,17 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
 
 
 def test_a_registered_scorer_is_found_and_its_name_is_taken() -> None:
-    mine = scorer(name="test_registry_mine")(lambda sample: {"correct": True})
+    def right(sample: ScorerInput) -> dict[str, Any]:
+        return {"correct": True}
+
+    mine = scorer(name="test_registry_mine")(right)
     assert register_scorer(mine) is mine
     assert get_scorer("test_registry_mine") is mine
     assert "test_registry_mine" in scorer_names()
     with pytest.raises(OptionError, match="exists already"):
-        register_scorer(scorer(name="test_registry_mine")(lambda sample: {"correct": True}))
+        register_scorer(scorer(name="test_registry_mine")(right))
     with pytest.raises(OptionError, match="exists already"):
-        register_scorer(scorer(name="exact_match")(lambda sample: {"correct": True}))
+        register_scorer(scorer(name="exact_match")(right))
 
 
 def test_installed_packages_offer_scorers_by_entry_point(tmp_path: Path) -> None:
@@ -292,3 +295,48 @@ except OptionError as error:
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert done.stdout == "entry point 'odd' of 'evenhand.scorers' is not a scorer\n", done.stderr
+
+
+@scorer
+def with_python_options(
+    sample: ScorerInput,
+    path: Path | None = None,
+    key: Callable[[str], str] | None = None,
+    name: str | Callable[[str], str] = "plain",
+    weights: dict[str, float] | None = None,
+) -> dict[str, Any]:
+    return {"reward": 0.5}
+
+
+def test_functions_and_paths_are_no_json_options() -> None:
+    """What cannot come over the wire is not in the schema, and is refused by name."""
+    assert set(with_python_options.options_schema["properties"]) == {"name", "weights"}
+    assert with_python_options.configure_from_json({"name": "x", "weights": {"a": 1}}).settings == {
+        "name": "x",
+        "weights": {"a": 1.0},
+    }
+    for option, value in (("path", "/etc/passwd"), ("key", "os.system")):
+        with pytest.raises(OptionError, match=f"option '{option}' takes a .* JSON cannot carry"):
+            with_python_options.configure_from_json({option: value})
+    with pytest.raises(OptionError, match="no option 'odd'"):
+        with_python_options.configure_from_json({"odd": 1})
+    with pytest.raises(OptionError, match="needs the option 'limit'"):
+        with_options.configure_from_json({"flag": True})
+
+
+def test_slow_scorers_say_so() -> None:
+    assert slowly.slow
+    assert not bare.slow
+    assert get_scorer("code_sandbox").configure(timeout=1.0).slow
+
+
+def test_defaults_that_are_no_json_do_not_spoil_the_schema_or_the_identity() -> None:
+    @scorer
+    def odd(
+        sample: ScorerInput, limit: float = math.inf, marks: tuple[str, ...] = ("a",), seen: Any = frozenset
+    ) -> dict[str, Any]:
+        return {"reward": 0.5}
+
+    assert odd.options_schema["properties"]["marks"]["default"] == ("a",)
+    assert "default" not in odd.options_schema["properties"]["limit"]
+    assert odd.identity["options"] == {"limit": "inf", "marks": ("a",), "seen": "frozenset"}

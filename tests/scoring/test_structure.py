@@ -139,7 +139,8 @@ def test_structured_scorers_never_raise(first: Any, second: Any) -> None:
     for response in (json.dumps(first), str(first)):
         sample = ScorerInput(response=response, target=second)
         for score in (list_match, json_diff, tool_call_match):
-            assert isinstance(score(sample)["correct"], bool)
+            found = score(sample)
+            assert isinstance(found.get("correct"), bool) or found == {"unscored": "target_without_calls"}
 
 
 def test_embeddings_come_from_the_caller() -> None:
@@ -154,7 +155,7 @@ def test_embeddings_come_from_the_caller() -> None:
     best = ScorerInput(response="cat", metadata={"correct_answers": ["car", "feline"]})
     assert embedding_similarity(best, embed=embed)["reward"] == pytest.approx(0.8)
     for bad in ([[1.0]], [[1.0], [1.0, 2.0]], [[float("nan")], [1.0]]):
-        configured = embedding_similarity.configure(embed=lambda texts, bad=bad: bad)
+        configured = embedding_similarity.with_options({"embed": lambda texts, bad=bad: bad})
         assert isinstance(score_sample(configured, sample), Failed)
 
 
@@ -173,3 +174,11 @@ def test_character_triples_need_no_model(first: str, second: str) -> None:
 def test_an_unknown_embedding_is_an_option_error() -> None:
     with pytest.raises(OptionError, match="char_ngrams"):
         embedding_similarity(ScorerInput(response="a", target="a"), embed="gpt")
+
+
+@pytest.mark.parametrize("target", ["Paris", '{"a": 1}', {"a": 1}, 5])
+def test_a_target_without_calls_is_not_met_by_everything(target: object) -> None:
+    """It is no expectation about calls: there is nothing to measure. An empty list expects no call."""
+    answer = ScorerInput(response="completely wrong", target=target)
+    assert tool_call_match(answer) == {"unscored": "target_without_calls"}
+    assert tool_call_match(ScorerInput(response="no call", target=[]))["correct"] is True

@@ -1,6 +1,6 @@
 """`llm_judge` and online rules, with a real (scripted) model over HTTP, on both databases."""
 
-import asyncio
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,46 +13,23 @@ from tests.service import ADMIN, running_service
 from tests.service_harness import ADMIN_TOKEN, Client, Reply, ServerProcess, span
 
 from evenhand.core.errors import EvenhandError
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import MockAnswer, MockCall
-from evenhand.server.judge_models import JudgeModels
+from evenhand.server.jobs.judge_models import JudgeModels
 from evenhand.store.connection import Connection
 from evenhand.store.jobs import NewJob, add_jobs
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import MockAnswer, MockCall
 
 TEMPLATE = "Grade this.\nQuestion: {{input}}\nAnswer: {{output}}\nReference: {{expected_output}}"
 CONFIG = {"model": "small", "prompt_template": TEMPLATE, "score_range": {"min": 0, "max": 10}}
 
 
-class ModelThread:
-    """The scripted model on a loop of its own."""
+class JudgeModel(MockModel):
+    """The scripted model, and the configuration that makes it known to the server."""
 
-    def __init__(self, answer: Any, latency: float = 0.0) -> None:
-        self._answer = answer
-        self._latency = latency
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self.server: MockModelServer
-
-    def __enter__(self) -> "ModelThread":
-        self._thread.start()
-        self.server = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(60)
-        return self
-
-    async def _start(self) -> MockModelServer:
-        server = MockModelServer(self._answer, latency=self._latency)
-        await server.start()
-        return server
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self.server.__aexit__(None, None, None), self._loop).result(60)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(60)
-        self._loop.close()
-
-    def config(self, folder: Path, *, private: bool = True, tries: int = 1) -> Path:
+    def config(self, folder: Path, *, private: bool = True, tries: int = 6) -> Path:
         path = folder / "models.toml"
         path.write_text(
-            f'[models.small]\nbase_url = "{self.server.url}"\nmodel = "mock-1"\ntries = {tries}\n'
+            f'[models.small]\nbase_url = "{self.url}"\nmodel = "mock-1"\ntries = {tries}\n'
             f"allow_private = {str(private).lower()}\n"
         )
         return path
@@ -66,9 +43,9 @@ def grade(call: MockCall) -> MockAnswer | str:
 @contextmanager
 def judging(
     database_url: str, folder: Path, answer: Any = grade, **more: Any
-) -> Iterator[tuple[Client, ModelThread]]:
+) -> Iterator[tuple[Client, JudgeModel]]:
     with (
-        ModelThread(answer) as model,
+        JudgeModel(answer) as model,
         running_service(database_url, models_file=model.config(folder, **more)) as service,
     ):
         client = Client(service.url, ADMIN, "judged")
@@ -160,7 +137,7 @@ def test_llm_judge_answers_202_and_the_score_follows(database_url: str, tmp_path
         assert score["id"] == job["score_id"]
         assert score["metadata"]["model"] == "mock-1"
         assert score["config"]["model"] == "small"
-        prompt = model.server.calls[0].prompt
+        prompt = model.calls[0].prompt
         assert "Question: q" in prompt
         assert "Reference: reference" in prompt
 
@@ -216,7 +193,7 @@ def test_case_32_a_private_address_is_refused_unless_allowed(database_url: str, 
     with judging(database_url, tmp_path, private=False) as (client, model):
         reply = ask(client, client.run("8"))
         assert (reply.status, reply.code) == (400, "INVALID_SCORER_CONFIG")
-        assert model.server.requests == 0
+        assert model.requests == 0
 
 
 def test_inline_llm_judge_of_runs_and_spans(database_url: str, tmp_path: Path) -> None:
@@ -239,7 +216,7 @@ def test_a_deleted_target_ends_its_job(database_url: str, tmp_path: Path) -> Non
         assert deleted.wait(60)
         return grade(call)
 
-    with ModelThread(wait_and_grade) as model:
+    with JudgeModel(wait_and_grade) as model:
         config = model.config(tmp_path)
         with running_service(database_url, models_file=config) as service:
             client = Client(service.url, ADMIN, "judged")
@@ -327,7 +304,7 @@ def test_a_rules_name_is_unique_and_a_deleted_rule_scores_no_more(client: Client
 
 def test_a_judge_that_is_down_is_tried_again(database_url: str, tmp_path: Path) -> None:
     with judging(database_url, tmp_path) as (client, model):
-        model.server.answer = _broken
+        model.answer = _broken
         job_id = ask(client, client.run("8"), wait=None).body["job_id"]
 
         def waits_for_the_next_try() -> bool:
@@ -335,29 +312,84 @@ def test_a_judge_that_is_down_is_tried_again(database_url: str, tmp_path: Path) 
             return (job["status"], job["error"]) == ("pending", "judge_unavailable")
 
         wait_for(waits_for_the_next_try)
-        assert model.server.requests > 0
-        model.server.answer = grade
+        assert model.requests > 0
+        model.answer = grade
         assert ended(client, job_id)["status"] == "completed"
+
+
+def test_a_job_has_one_budget_of_requests_and_tells_the_models_error(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Two requests by the configuration, the second a second after the first; six at most by any configuration."""
+    with judging(database_url, tmp_path, _broken, tries=2) as (client, model):
+        job = ended(client, ask(client, client.run("8"), wait=None).body["job_id"])
+        assert (job["status"], job["error"], job["attempts"]) == ("failed", "judge_unavailable", 2)
+        assert job["message"] == "the endpoint answered 503: down · mock_error"
+        assert model.requests == 2
+
+
+@pytest.mark.parametrize(("status", "error"), [(400, "judge_refused"), (401, "judge_rejected")])
+def test_a_request_that_cannot_succeed_is_sent_once(
+    database_url: str, tmp_path: Path, status: int, error: str
+) -> None:
+    def refuse(call: MockCall) -> MockAnswer:
+        return MockAnswer(text="the prompt is not welcome", status=status)
+
+    with judging(database_url, tmp_path, refuse) as (client, model):
+        job = ended(client, ask(client, client.run("8"), wait=None).body["job_id"])
+        assert (job["status"], job["error"], job["attempts"]) == ("failed", error, 1)
+        assert "the prompt is not welcome" in job["message"]
+        assert model.requests == 1
+
+
+def test_an_empty_output_goes_to_the_judge(database_url: str, tmp_path: Path) -> None:
+    with judging(database_url, tmp_path, lambda call: "3") as (client, model):
+        for output in ("", ":"):
+            assert ask(client, client.run(output)).body["value"] == 0.3
+        assert model.requests == 2
+
+
+def test_a_key_that_a_judge_does_not_have_is_refused(database_url: str, tmp_path: Path) -> None:
+    with judging(database_url, tmp_path) as (client, model):
+        reply = ask(client, client.run("8"), api_key="sk-1")
+        assert (reply.status, reply.code) == (400, "INVALID_SCORER_CONFIG")
+        assert b"api_key" in reply.raw
+        assert b"sk-1" not in reply.raw
+        assert model.requests == 0
+
+
+def test_the_key_of_the_judges_fence_is_the_databases(database_url: str, tmp_path: Path) -> None:
+    """The same run judged by two servers in turn: the same code fences the same output."""
+    codes = []
+    with JudgeModel(grade) as model:
+        model.answer = lambda _: "5"
+        for _ in range(2):
+            with running_service(database_url, models_file=model.config(tmp_path)) as service:
+                client = Client(service.url, ADMIN, "judged")
+                assert ask(client, client.run("8"), delimit=True).body["value"] == 0.5
+                client.close()
+        codes = [re.findall(r"<<<OUTPUT ([0-9a-f]{16})>>>", call.prompt) for call in model.calls]
+    assert codes[0] == codes[1] != []
 
 
 def test_a_server_that_does_not_know_the_model_leaves_the_job_to_one_that_does(
     database_url: str, tmp_path: Path
 ) -> None:
     """The first server is stopped while the model thinks: it gives the job back, long before its lease ends."""
-    with ModelThread(grade, latency=300.0) as model:
+    with JudgeModel(grade, latency=300.0) as model:
         config = model.config(tmp_path)
         config.write_text(config.read_text() + "\n[jobs]\nlease_seconds = 3600\n")
         with running_service(database_url, models_file=config) as service:
             client = Client(service.url, ADMIN, "judged")
             job_id = ask(client, client.run("8"), wait=None).body["job_id"]
-            wait_for(lambda: model.server.in_flight > 0)
+            wait_for(lambda: model.in_flight > 0)
             client.close()
         with running_service(database_url) as service:
             client = Client(service.url, ADMIN, "judged")
             wait_for(lambda: client.get(f"/v1/jobs/{job_id}").body["error"] == "unknown_model")
             assert client.get(f"/v1/jobs/{job_id}").body["status"] in ("pending", "running")
             client.close()
-        model.server.latency = 0.0
+        model.latency = 0.0
         with running_service(database_url, models_file=config) as service:
             client = Client(service.url, ADMIN, "judged")
             assert ended(client, job_id)["status"] == "completed"
@@ -394,7 +426,7 @@ def _broken(_: MockCall) -> MockAnswer:
 @pytest.mark.parametrize("kills", [2])
 def test_jobs_survive_SIGKILL_and_none_is_doubled(database_url: str, tmp_path: Path, kills: int) -> None:
     """The server is killed while jobs wait for the model, again and again."""
-    with ModelThread(grade, latency=300.0) as model:
+    with JudgeModel(grade, latency=300.0) as model:
         config = model.config(tmp_path)
         config.write_text(config.read_text() + "\n[jobs]\nlease_seconds = 2\nconcurrency = 4\n")
         server = ServerProcess(database_url, folder=tmp_path, options=["--config", str(config)])
@@ -404,9 +436,9 @@ def test_jobs_survive_SIGKILL_and_none_is_doubled(database_url: str, tmp_path: P
             runs = [client.run(str(number % 11)) for number in range(30)]
             jobs = {ask(client, run, wait=None).body["job_id"]: run for run in runs}
             for left in reversed(range(kills)):
-                wait_for(lambda: model.server.in_flight > 0)
+                wait_for(lambda: model.in_flight > 0)
                 server.kill()
-                model.server.latency = 300.0 if left else 0.05
+                model.latency = 300.0 if left else 0.05
                 server.start()
             client.close()
             client = Client(server.address, ADMIN_TOKEN, "judged")

@@ -8,7 +8,7 @@ import pytest
 from tests.service_harness import Client, span
 
 from evenhand.core.ids import new_id
-from evenhand.server.paging import Paging
+from evenhand.server.http.paging import Paging
 from evenhand.server.table import all_routes
 
 Made = tuple[str, dict[str, str], list[str]]

@@ -62,7 +62,8 @@ def experiment(client: Client) -> Asked:
 
 def threshold(client: Client) -> Asked:
     body = {"scorer_name": "s", "metric": "mean", "threshold": 0.5, "comparison": "gte"}
-    return Asked(f"/v1/experiments/{client.experiment(client.dataset()[0])}/threshold", body)
+    path = f"/v1/experiments/{client.experiment(client.dataset()[0])}/threshold"
+    return Asked(path, body, ("comparison",))
 
 
 def ingest(client: Client) -> Asked:

@@ -17,7 +17,7 @@ import pytest
 from tests.service import ADMIN, ServiceUnderTest, running_service
 from tests.service_harness import ADMIN_TOKEN, Client, ServerProcess, running, span
 
-from evenhand.server.config import Limits
+from evenhand.server.config import RequestLimits
 
 LINES = {"Content-Type": "application/x-ndjson"}
 PACKED = LINES | {"Content-Encoding": "gzip"}
@@ -34,7 +34,7 @@ def until(condition: Callable[[], bool]) -> None:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceUnderTest]:
     folder: Path = tmp_path_factory.mktemp("hostile")
-    limits = Limits(query_seconds=60.0, idle_seconds=600)
+    limits = RequestLimits(query_seconds=60.0, idle_seconds=600)
     with running_service(f"sqlite:///{folder / 'hostile.db'}", limits=limits) as one:
         yield one
 
@@ -91,7 +91,7 @@ def test_what_is_packed_wrongly_changes_nothing(client: Client, encoding: str, b
 
 
 def test_a_bomb_of_many_small_parts_is_413(tmp_path: Path) -> None:
-    limits = Limits(query_seconds=60.0, body_bytes=1_000_000)
+    limits = RequestLimits(query_seconds=60.0, body_bytes=1_000_000)
     with running_service(f"sqlite:///{tmp_path / 'e.db'}", limits=limits) as service:
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         nothing, much = gzip.compress(b""), gzip.compress(b" " * 100_000)

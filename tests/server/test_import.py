@@ -5,8 +5,8 @@ import http.client
 
 from tests.service import ADMIN, ServiceUnderTest, running_service
 
-from evenhand.server.config import Limits
-from evenhand.server.importing import Upload
+from evenhand.server.config import RequestLimits
+from evenhand.server.ingest.upload import Upload
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -99,7 +99,7 @@ def test_a_line_over_the_limit_is_skipped_and_the_rest_goes_on() -> None:
 
 
 def test_an_import_over_the_limit_changes_nothing(database_url: str) -> None:
-    with running_service(database_url, limits=Limits(import_bytes=1000)) as service:
+    with running_service(database_url, limits=RequestLimits(import_bytes=1000)) as service:
         made = dataset(service)
         body = b'{"input": 1}\n' * 100
         reply = service.raw("POST", f"/v1/datasets/{made}/items/import", body, NDJSON)

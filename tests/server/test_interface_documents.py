@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.service import running_service
 
-from evenhand.server.answers import STATUS
+from evenhand.server.http.answers import STATUS
 from evenhand.server.table import all_routes
 
 ROUTES = [route for route in all_routes() if route.documented]

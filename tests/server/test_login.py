@@ -12,8 +12,8 @@ import pytest
 from tests.browser import PATIENCE, chromium
 from tests.service_harness import Client, ServerProcess, running
 
-from evenhand.server.auth import Access
-from evenhand.server.sessions import CODE_SECONDS, SESSION_SECONDS, Sessions
+from evenhand.server.http.auth import Access
+from evenhand.server.http.sessions import CODE_SECONDS, SESSION_SECONDS, Sessions
 
 ACCESS = Access(token_id="test", role="read", scope=None)
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"

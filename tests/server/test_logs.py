@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from evenhand.server.logs import JsonLines, kind_and_place
+from evenhand.server.http.logs import JsonLines, kind_and_place
 
 LIBRARIES = """
 import asyncio, logging, warnings
-from evenhand.server.logs import set_up_logging
+from evenhand.server.http.logs import set_up_logging
 
 set_up_logging("info")
 log = logging.getLogger("evenhand.server")

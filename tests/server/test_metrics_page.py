@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.service_harness import Client
 
-from evenhand.server.telemetry import Telemetry, render
+from evenhand.server.http.telemetry import Telemetry, render
 from evenhand.store.database import open_database
 
 SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="[^"\\\n]*",?)+)\})? (\S+)')

@@ -18,8 +18,15 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from evenhand.core.errors import InputError
 from evenhand.core.spans import SpanRecord
-from evenhand.server.otlp import Rejected, to_record
-from evenhand.server.otlp_wire import JSON, PROTOBUF, read_json, read_protobuf, response_body, status_body
+from evenhand.server.ingest.otlp import Rejected, to_record
+from evenhand.server.ingest.otlp_wire import (
+    JSON,
+    PROTOBUF,
+    read_json,
+    read_protobuf,
+    response_body,
+    status_body,
+)
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"

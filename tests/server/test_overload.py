@@ -14,14 +14,14 @@ from google.rpc.status_pb2 import Status
 from tests.service import ADMIN, ServiceUnderTest, running_service
 from tests.service_harness import Client, Reply
 
-from evenhand.server.config import Limits
+from evenhand.server.config import RequestLimits
 from evenhand.store.connection import Connection
 
 WAIT = 60.0
 
 
 @contextmanager
-def limited(tmp_path: Path, limits: Limits) -> Iterator[tuple[ServiceUnderTest, Client]]:
+def limited(tmp_path: Path, limits: RequestLimits) -> Iterator[tuple[ServiceUnderTest, Client]]:
     with running_service(f"sqlite:///{tmp_path / 'evenhand.db'}", limits=limits) as service:
         client = Client(service.url, ADMIN)
         yield service, client
@@ -72,7 +72,7 @@ def everything(one: socket.socket) -> bytes:
 def test_a_body_that_does_not_come_is_408_and_the_connection_is_closed(
     tmp_path: Path, path: str, kind: str
 ) -> None:
-    with limited(tmp_path, Limits(idle_seconds=2)) as (service, client):
+    with limited(tmp_path, RequestLimits(idle_seconds=2)) as (service, client):
         dataset, _ = client.dataset()
         with unfinished(service, path.format(dataset=dataset), kind) as one:
             head, _, body = everything(one).partition(b"\r\n\r\n")
@@ -90,7 +90,7 @@ def test_a_body_that_does_not_come_is_408_and_the_connection_is_closed(
 
 
 def test_too_many_requests_at_once_are_503_but_probes_are_answered(tmp_path: Path) -> None:
-    with limited(tmp_path, Limits(requests=2)) as (service, client):
+    with limited(tmp_path, RequestLimits(requests=2)) as (service, client):
         held = [unfinished(service) for _ in range(2)]
         try:
             until(
@@ -111,7 +111,7 @@ def test_too_many_requests_at_once_are_503_but_probes_are_answered(tmp_path: Pat
 
 
 def test_too_many_bytes_of_bodies_at_once_are_503(tmp_path: Path) -> None:
-    with limited(tmp_path, Limits(buffered_bytes=100_000)) as (_, client):
+    with limited(tmp_path, RequestLimits(buffered_bytes=100_000)) as (_, client):
         pieces = (b'{"project_id": "p", "name": "', *[b"x" * 50_000] * 6, b'"}')
         refused = client.request("POST", "/v1/datasets", iter(pieces), {"Content-Type": "application/json"})
         assert (refused.status, refused.code) == (503, "OVERLOADED")
@@ -140,7 +140,7 @@ def busy_writer(service: ServiceUnderTest) -> Iterator[None]:
 
 
 def test_a_full_queue_is_503_for_the_one_too_many_and_the_others_are_stored(tmp_path: Path) -> None:
-    with limited(tmp_path, Limits(waiting_writes=3)) as (service, client):
+    with limited(tmp_path, RequestLimits(waiting_writes=3)) as (service, client):
         replies: list[Reply] = []
 
         def write(name: str) -> None:
@@ -174,7 +174,7 @@ def test_a_full_queue_is_503_for_the_one_too_many_and_the_others_are_stored(tmp_
 
 
 def test_wrong_tokens_are_429_with_retry_after_and_counted(tmp_path: Path) -> None:
-    with limited(tmp_path, Limits(wrong_tokens_per_minute=3)) as (_, client):
+    with limited(tmp_path, RequestLimits(wrong_tokens_per_minute=3)) as (_, client):
         guesser = client.again(token="evh_x_guess")
         replies = [guesser.get("/v1/projects") for _ in range(5)]
         assert [reply.status for reply in replies] == [401, 401, 401, 429, 429]

@@ -1,7 +1,5 @@
 """Real clients, unchanged: the OpenTelemetry SDK with its OTLP/HTTP exporter, and an OpenAI instrumentation."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +14,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from opentelemetry.trace import format_span_id, format_trace_id
 from tests.service_harness import Client
 
-from evenhand.models.mock import MockModelServer
+from evenhand.testing.mock_model import MockModel
 
 
 def provider(client: Client, **options: Any) -> TracerProvider:
@@ -82,21 +80,12 @@ def test_a_thousand_spans_in_batches_arrive_once_each(client: Client) -> None:
 
 
 @pytest.fixture
-def model() -> Iterator[MockModelServer]:
-    """A scripted model on a loop of its own."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    server = MockModelServer("The capital is Paris.")
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(60)
-    yield server
-    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(60)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(60)
-    loop.close()
+def model() -> Iterator[MockModel]:
+    with MockModel("The capital is Paris.") as running:
+        yield running
 
 
-def test_an_instrumented_OpenAI_client(client: Client, model: MockModelServer) -> None:
+def test_an_instrumented_OpenAI_client(client: Client, model: MockModel) -> None:
     exporter = OTLPSpanExporter(
         endpoint=f"{client.address}/v1/traces",
         headers={"authorization": f"Bearer {client.token}", "x-project-id": client.project},

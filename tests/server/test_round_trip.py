@@ -12,7 +12,7 @@ from tests.service_harness import Client, span
 
 from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
-from evenhand.server.paging import make_cursor, read_cursor
+from evenhand.server.http.paging import make_cursor, read_cursor
 
 NUMBERS = st.one_of(
     st.sampled_from(["0", "-0", "-0.0", "1.10", "1e5", "1E+05", "1.0e-7", "12345678901234567890", "0.1000"]),

@@ -16,7 +16,7 @@ from tests.service_harness import Client
 
 from evenhand.cli.serve import command
 from evenhand.core.errors import EvenhandError
-from evenhand.server.judge_models import JudgeModels
+from evenhand.server.jobs.judge_models import JudgeModels
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 SECONDS = 120.0
@@ -81,7 +81,7 @@ def refused(folder: Path, *options: str, **environment: str) -> str:
     """What a server says that does not start."""
     process = _serve(folder, list(options), environment)
     printed, errors = process.communicate(timeout=300)
-    assert process.returncode == 2, (process.returncode, printed, errors)
+    assert process.returncode in (64, 65, 66, 69, 78), (process.returncode, printed, errors)
     assert printed == ""
     return errors
 

@@ -25,7 +25,7 @@ from tests.service import ADMIN, running_service
 from tests.service_harness import ADMIN_TOKEN, Client, ServerProcess, in_parallel, running, span
 
 from evenhand.core.ids import new_id
-from evenhand.server.config import Limits
+from evenhand.server.config import RequestLimits
 from evenhand.store.database import READERS
 
 
@@ -91,7 +91,7 @@ def _free(folder: Path) -> int:
 
 
 def test_case_57_a_full_queue_refuses_before_accepting(tmp_path: Path) -> None:
-    limits = Limits(waiting_writes=2)
+    limits = RequestLimits(waiting_writes=2)
     with running_service(f"sqlite:///{tmp_path / 'evenhand.db'}", limits=limits) as service:
         client = Client(service.url, ADMIN)
         dataset, _ = client.dataset()
@@ -169,9 +169,9 @@ def test_case_61_a_newer_schema_is_refused_with_78(tmp_path: Path, postgres_serv
     postgres_server.drop_database(name)
 
 
-def too_little_time(database_url: str) -> Limits:
+def too_little_time(database_url: str) -> RequestLimits:
     """For SQLite, which looks at the clock after thousands of steps, none; for PostgreSQL enough to find a lock."""
-    return Limits(query_seconds=1.0 if database_url.startswith("postgresql") else 1e-9)
+    return RequestLimits(query_seconds=1.0 if database_url.startswith("postgresql") else 1e-9)
 
 
 @contextmanager
@@ -328,7 +328,7 @@ def test_case_24_secrets_are_in_no_log_no_database_and_no_answer(tmp_path: Path)
 
 
 def test_case_24_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
-    limits = Limits(wrong_tokens_per_minute=5)
+    limits = RequestLimits(wrong_tokens_per_minute=5)
     with running_service(f"sqlite:///{tmp_path / 'evenhand.db'}", limits=limits) as service:
         good, guesser = Client(service.url, ADMIN), Client(service.url, "evh_x_guess")
         replies = [guesser.get("/v1/projects") for _ in range(8)]

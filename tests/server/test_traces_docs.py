@@ -13,7 +13,7 @@ import pytest
 from tests.real_parts import need
 from tests.service import page_block, run_examples, running_service
 
-from evenhand.server.judge_models import JudgeModels
+from evenhand.server.jobs.judge_models import JudgeModels
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
 

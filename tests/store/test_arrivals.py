@@ -1,9 +1,5 @@
 """Batches of spans made ready for the writer, and rows that go in many at once, on both databases."""
 
-import asyncio
-import sys
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,12 +7,12 @@ from hypothesis import strategies as st
 from evenhand.core.errors import StoreError
 from evenhand.core.spans import SpanRecord, cycle_members
 from evenhand.store.arrivals import SPAN_COLUMNS, Batch, prepare
-from evenhand.store.connection import LARGEST, Connection
+from evenhand.store.connection import Connection
 from evenhand.store.database import open_database
 from evenhand.store.projects import create_project
 from evenhand.store.spans import check, look, write
+from evenhand.store.sqlite import MAX_ROWS
 from evenhand.store.traces import get_trace
-from evenhand.store.writer import IMPATIENT_SECONDS
 
 IDS = st.text(alphabet="abc", min_size=1, max_size=1)
 SPANS = st.lists(
@@ -65,14 +61,38 @@ def test_what_is_known_of_a_batch_is_what_its_spans_say(spans: list[SpanRecord])
         assert list(arriving.models) == list(dict.fromkeys(s.model for s in own if s.model))
         last = {s.id: s.parent_span_id for s in own}
         assert arriving.root_count == sum(parent is None for parent in last.values())
-        assert arriving.outside == {parent for parent in last.values() if parent is not None} - set(last)
+        assert arriving.missing_parents == {parent for parent in last.values() if parent is not None} - set(
+            last
+        )
         first = next((s.id for s in own if s.parent_span_id is None), None)
-        assert (arriving.facts and arriving.facts.root_span_id) == first
+        assert (arriving.root and arriving.root.root_span_id) == first
         assert {s for t, s in batch.cyclic if t == trace_id} == cycle_members(last)
     assert len(batch.values) == len(spans) * len(SPAN_COLUMNS)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, LARGEST - 1, LARGEST, LARGEST + 1, 2 * LARGEST + 3])
+COUNTS = [1, 2, 3, 5, MAX_ROWS - 1, MAX_ROWS, MAX_ROWS + 1, 2 * MAX_ROWS + 3]
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_any_number_of_rows_is_inserted_or_updated_by_one_call(service_url: str, count: int) -> None:
+    database = open_database(service_url)
+    upsert = """INSERT INTO projects (id, name, created_at) VALUES (?, ?, ?)
+        ON CONFLICT (id) DO UPDATE SET name = excluded.name"""
+
+    def work(connection: Connection) -> None:
+        for name in ("first", "second"):
+            connection.run_many(upsert, [(f"p{n}", name, "2026-01-01T00:00:00.000Z") for n in range(count)])
+        connection.run_many("DELETE FROM projects WHERE id = ?", [("p0",)])
+
+    try:
+        database.write_now(work)
+        rows = database.read_now(lambda c: c.all("SELECT id, name FROM projects"))
+        assert sorted(rows) == sorted((f"p{n}", "second") for n in range(1, count))
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize("count", COUNTS)
 def test_any_number_of_rows_goes_in_whole(service_url: str, count: int) -> None:
     """The statements are made for powers of two: what fills them up must not get in."""
     database = open_database(service_url)
@@ -120,23 +140,3 @@ def test_a_batch_can_be_written_again_after_a_rollback(service_url: str) -> None
     assert keys[0] != keys[1]
     assert rows == [(keys[1]["t"],)]
     assert len(trace.spans) == 3
-
-
-def test_a_large_batch_is_impatient_and_leaves_nothing_behind(service_url: str) -> None:
-    database = open_database(service_url)
-    seen: list[float] = []
-
-    def note(_: Connection, batches: Sequence[Batch]) -> list[int | Exception]:
-        seen.append(sys.getswitchinterval())
-        return [len(batch.spans) for batch in batches]
-
-    async def work(*, large: bool) -> int:
-        return await database.write_item(note, prepare("p", numbered(2)), large=large)
-
-    usual = sys.getswitchinterval()
-    try:
-        assert [asyncio.run(work(large=large)) for large in (False, True, False)] == [2, 2, 2]
-    finally:
-        database.close()
-    assert seen == [usual, IMPATIENT_SECONDS, usual]
-    assert sys.getswitchinterval() == usual

@@ -21,6 +21,7 @@ from evenhand.store.runs import NewRun, add_runs
 from evenhand.store.schema import expected_schema
 from evenhand.store.scores import Measurement, ScoreRequest, store_requests
 from evenhand.store.summaries import read_scorer
+from evenhand.store.versions import version_totals
 
 VALUES: list[float | str] = [0.0, 1.0, 0.1, 0.7, 1e-300, 5e-324, 0.30000000000000004, 1 / 3, "good", "bad"]
 
@@ -34,11 +35,11 @@ def experiment_with_runs(connection: Connection, items: int, repeats: int) -> tu
         connection, project_id="p", name="e", dataset_id=dataset.id, metadata=None, auto_complete=False
     )
     runs = [
-        NewRun(dataset_item_id=item.id, repeat=repeat, output="1", trace_id=None, measurements=[])
+        NewRun(dataset_item_id=item.id, repeat=repeat, output="1", trace_id=None, scores=[])
         for item in listed
         for repeat in range(repeats)
     ]
-    accepted, _ = add_runs(connection, experiment.id, runs, scope=None)
+    accepted = add_runs(connection, experiment.id, runs, scope=None)
     return experiment.id, accepted.run_ids
 
 
@@ -46,7 +47,14 @@ async def score_at_random(database: Database, runs: list[str], count: int) -> No
     rng = random.Random(7)
 
     def request() -> ScoreRequest:
-        measurement = Measurement(scorer_name=rng.choice(["s", "t"]), value=rng.choice(VALUES))
+        computed = rng.choice([(None, None, None), ("c", "1", "{}"), ("c", "1", '{"a":1}'), ("c", "2", "{}")])
+        measurement = Measurement(
+            scorer_name=rng.choice(["s", "t"]),
+            value=rng.choice(VALUES),
+            canonical_name=computed[0],
+            version=computed[1],
+            options=computed[2],
+        )
         return ScoreRequest(
             target_type="run", target_id=rng.choice(runs), scope=None, measurement=measurement
         )
@@ -61,13 +69,43 @@ def test_aggregates_equal_a_recount_whatever_the_numbers(database_url: str) -> N
         experiment, runs = database.write_now(lambda c: experiment_with_runs(c, items=12, repeats=3))
         asyncio.run(score_at_random(database, runs, 400))
         assert database.read_now(lambda c: list(check(c))) == []
-        kept = database.read_now(lambda c: read_scorer(c, experiment, "s", scope=None))
+        kept, versions = database.read_now(lambda c: read_scorer(c, experiment, "s", scope=None))
+        assert [(key.canonical_name, key.version) for key in versions] == [("c", "1"), ("c", "2")]
         rows: list[Any] = database.read_now(
             lambda c: c.all("SELECT number FROM scores WHERE scorer_name = 's' AND number IS NOT NULL")
         )
         # Fractions of decimals: no rounding anywhere.
         assert Fraction(kept.total) == sum(Fraction(Decimal(repr(row[0]))) for row in rows)
         assert kept.score_count == len(rows)
+    finally:
+        database.close()
+
+
+def test_versions_are_kept_apart_as_exact_sums(database_url: str) -> None:
+    database = open_database(database_url)
+    try:
+        experiment, runs = database.write_now(lambda c: experiment_with_runs(c, items=3, repeats=1))
+        asyncio.run(score_at_random(database, runs, 200))
+        kept = database.read_now(lambda c: version_totals(c, [experiment], ["s"]))
+        for key, totals in kept.items():
+            rows: list[Any] = database.read_now(
+                lambda c, key=key: c.all(  # type: ignore[misc]  # bound early on purpose
+                    "SELECT number, scorer_options FROM scores WHERE scorer_name = 's' AND canonical_name = ?"
+                    " AND scorer_version = ?",
+                    key.canonical_name,
+                    key.version,
+                )
+            )
+            numbers = [row[0] for row in rows if row[0] is not None]
+            assert Fraction(totals.total) == sum(Fraction(Decimal(repr(number))) for number in numbers)
+            assert (totals.score_count, totals.label_count) == (len(numbers), len(rows) - len(numbers))
+            assert (totals.minimum, totals.maximum) == (min(numbers), max(numbers))
+            assert totals.options_differ == (len({row[1] for row in rows}) > 1)
+        assert [bool(totals.options_differ) for totals in kept.values()] == [True, False]
+        database.write_now(lambda c: c.run("UPDATE version_totals SET label_count = label_count + 1"))
+        faults = database.read_now(lambda c: list(check(c)))
+        assert len(faults) == 4
+        assert "scorer 's', c version 1: label_count is" in faults[0]
     finally:
         database.close()
 

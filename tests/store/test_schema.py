@@ -15,9 +15,27 @@ from evenhand.store.projects import create_project
 from evenhand.store.schema import differences, expected_schema, read_schema
 from evenhand.store.sqlite import statements
 
+OLD_SCORE = """INSERT INTO scores (id, project_id, target_type, target_id, experiment_id, dataset_item_id, scorer_name,
+    number, config, source, created_at) SELECT 'score-' || id, project_id, 'run', id, experiment_id, dataset_item_id,
+    'exact_match', 1.0, '{}', 'rule', created_at FROM runs WHERE repeat_number = 0"""
+OLD_TOTALS = (
+    "INSERT INTO scorer_totals SELECT experiment_id, 'exact_match', 3, '3.0', '3.00', 1.0, 1.0, 0, 3 FROM runs LIMIT 1",
+    """INSERT INTO item_totals SELECT experiment_id, 'exact_match', dataset_item_id, 1, 1, '1.0', 0, NULL FROM runs
+    WHERE repeat_number = 0""",
+    "INSERT INTO cluster_totals SELECT experiment_id, 'exact_match', 1, 1, 3, '3.0', '3.00' FROM runs LIMIT 1",
+)
+
+
+def score_as_before(connection: Connection) -> None:
+    """Scores as they were stored before a score knew its scorer's version."""
+    for statement in (OLD_SCORE, *OLD_TOTALS):
+        connection.run(statement)
+
+
 ROWS_AFTER: dict[int, Callable[[Connection], object]] = {
     1: lambda c: create_project(c, project_id="old", name="old"),
     3: lambda c: experiment_with_runs(c, items=3, repeats=2),
+    13: score_as_before,
 }
 """Data that is there before the migrations after the number."""
 
@@ -65,6 +83,10 @@ def test_a_database_migrated_step_by_step_with_data_in_it_has_the_same(database_
         assert database.read_now(read_schema) == expected_schema()
         assert database.read_now(lambda c: c.one("SELECT COUNT(*) FROM runs")) == (6,)
         assert database.read_now(lambda c: c.one("SELECT COUNT(*) FROM projects")) == (2,)
+        old = database.read_now(
+            lambda c: c.all("SELECT canonical_name, scorer_version, scorer_options FROM scores")
+        )
+        assert old == [(None, None, None)] * 3
     finally:
         database.close()
     fine = CliRunner().invoke(db, ["check", "--database", database_url])

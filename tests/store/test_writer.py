@@ -32,7 +32,7 @@ def test_a_refused_piece_of_work_leaves_the_rest_of_its_group_alone(database_url
         database.close()
     assert sum(isinstance(r, Refusal) for r in results) == 10
     assert len(kept) == 90
-    assert database.writer.groups < database.writer.jobs
+    assert database.writer.commit_count < database.writer.write_count
 
 
 def test_a_reader_cannot_write(database_url: str) -> None:
@@ -66,9 +66,9 @@ def test_what_is_asked_together_shares_a_commit(database_url: str) -> None:
 
     try:
         for count, commits in ((1, 1), (50, 1), (1_000, 1), (2_500, 3)):
-            before = database.writer.groups
+            before = database.writer.commit_count
             asyncio.run(together(count))
-            assert database.writer.groups == before + commits
+            assert database.writer.commit_count == before + commits
     finally:
         database.close()
 

@@ -2,28 +2,30 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from evenhand.ab.arms import ArmNames, ArmRuns, choose_arms, runs_of
-from evenhand.ab.decision import Verdict, decide, decision_text, gates_of
+from evenhand.ab.arms import DEPRECATED_DELTAS, METRIC_BY_NAME, ArmNames, ArmRuns, choose_arms, runs_of
+from evenhand.ab.decimals import Integers
+from evenhand.ab.decision import Verdict, decide, decision_text, gates_of, require_proof, with_proof
 from evenhand.ab.diagnostics import diagnostics_of
-from evenhand.ab.intervals import delta_intervals
+from evenhand.ab.intervals import PASS_SCALE, delta_intervals
 from evenhand.ab.pairing import pair, summarize_deltas
 from evenhand.ab.profile import profile_of
 from evenhand.ab.quality import quality_of
 from evenhand.ab.readiness import readiness_of
 from evenhand.ab.record import RunRecord
 from evenhand.ab.report import AbReport
-from evenhand.ab.significance import delta_tests, require_proof
+from evenhand.ab.significance import delta_tests
 from evenhand.ab.summary import ArmSummary, summarize
-from evenhand.ab.table import Integers, RunTable
+from evenhand.ab.table import RunTable
 from evenhand.core.errors import OptionError
 from evenhand.core.timestamps import format_instant, now
 
 CONFIDENCE_LEVEL = 0.95
 NO_ARM = "(no such arm)"
+Found = TypeVar("Found")
 
 
 def analyze(
@@ -55,11 +57,11 @@ def analyze(
     summaries = {side: summarize(getattr(names, side) or NO_ARM, runs[side]) for side in runs}
     pairs = pair(runs["treatment"], runs["control"])
     deltas = summarize_deltas(pairs)
-    gates = gates_of(summaries["treatment"], summaries["control"])
-    tests = delta_tests(pairs, n_resamples=n_resamples, seed=seed)
+    tests = delta_tests(pairs, deltas, n_resamples=n_resamples, seed=seed)
+    gates = tuple(with_proof(gate, tests) for gate in gates_of(runs["treatment"], runs["control"]))
     verdict: Verdict = decide(gates) if all(len(side) for side in runs.values()) else "insufficient"
     if require_significance:
-        verdict = require_proof(verdict, gates, tests)
+        verdict = require_proof(verdict, gates)
     compared = _compared_tasks(table, names)
     quality = quality_of(table, names, runs, pairs, null_as_zero=null_as_zero)
     excluded = sum(quality.infra_failures.values())
@@ -73,15 +75,22 @@ def analyze(
         task_count=len(compared),
         arm_summaries=_named(names, summaries),
         paired_runs=len(pairs),
-        deltas=deltas,
+        deltas=_with_old_names(deltas),
         verdict=verdict,
         decision=decision_text(verdict, names.treatment, names.control),
         require_significance=require_significance,
         gates=gates,
-        intervals=delta_intervals(
-            pairs, confidence_level=CONFIDENCE_LEVEL, n_resamples=n_resamples, seed=seed
+        intervals=_with_old_names(
+            delta_intervals(
+                pairs,
+                deltas,
+                confidence_level=CONFIDENCE_LEVEL,
+                n_resamples=n_resamples,
+                seed=seed,
+                scales={METRIC_BY_NAME["success"].delta: PASS_SCALE},
+            )
         ),
-        tests=tests,
+        tests=_with_old_names(tests),
         readiness=readiness_of(table.tasks, compared, names, runs, pairs, tests),
         data_quality=quality,
         diagnostics=diagnostics_of(gates, deltas),
@@ -95,8 +104,16 @@ def _effective(runs: Mapping[str, ArmRuns]) -> int:
     return sum(len(side) for side in runs.values())
 
 
+def _with_old_names(by_delta: Mapping[str, Found]) -> dict[str, Found]:
+    old = {name: by_delta[new] for name, new in DEPRECATED_DELTAS.items() if new in by_delta}
+    return {**by_delta, **old}
+
+
 def _named(names: ArmNames, summaries: Mapping[str, ArmSummary]) -> tuple[ArmSummary, ...]:
-    return tuple(summary for side, summary in summaries.items() if getattr(names, side) is not None)
+    """The arms that have a name, the treatment first: where only a control is there, after an empty treatment."""
+    if names.treatment is None and names.control is None:
+        return ()
+    return (summaries["treatment"], *([summaries["control"]] if names.control is not None else []))
 
 
 def _compared_tasks(table: RunTable, names: ArmNames) -> Integers:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import Struct
 
-from evenhand.ab.table import Flags, Floats, Integers, RunTable
+from evenhand.ab.decimals import Decimals, Flags, Floats, Integers
+from evenhand.ab.table import RunTable
 from evenhand.core.errors import OptionError
 from evenhand.core.terminal import printable
 
@@ -33,11 +34,17 @@ METRICS = (
     Metric(name="non_cache_tokens", delta="non_cache_token_delta", label="non-cache tokens"),
     Metric(name="cache_read_tokens", delta="cache_read_token_delta", label="cache-read tokens"),
     Metric(name="cache_write_tokens", delta="cache_write_token_delta", label="cache-write tokens"),
-    Metric(name="step_count", delta="step_delta", label="steps"),
-    Metric(name="tool_call_count", delta="tool_call_delta", label="tool calls"),
-    Metric(name="acceptance_cmd_count", delta="acceptance_cmd_delta", label="acceptance commands"),
+    Metric(name="step_count", delta="step_count_delta", label="steps"),
+    Metric(name="tool_call_count", delta="tool_call_count_delta", label="tool calls"),
+    Metric(name="acceptance_cmd_count", delta="acceptance_cmd_count_delta", label="acceptance commands"),
 )
 METRIC_BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
+DEPRECATED_DELTAS: Mapping[str, str] = {
+    "step_delta": "step_count_delta",
+    "tool_call_delta": "tool_call_count_delta",
+    "acceptance_cmd_delta": "acceptance_cmd_count_delta",
+}
+"""Names of release 0.1 that reports still carry beside the present ones; the next release drops them."""
 
 
 class ArmNames(Struct, frozen=True, kw_only=True):
@@ -82,9 +89,15 @@ def choose_arms(arms: Sequence[str], treatment: str | None, control: str | None)
     return ArmNames(treatment=arms[0], control=None)
 
 
+def unknown_arms(arms: Sequence[str], treatment: str | None, control: str | None) -> list[str]:
+    """The names given by a caller that no record has, where there are records."""
+    return [name for name in (treatment, control) if arms and name is not None and name not in arms]
+
+
 def _ask(arms: Sequence[str]) -> str:
     listed = ", ".join(printable(name) for name in arms[:20]) + (", …" if len(arms) > 20 else "")
-    return f"the runs have {len(arms)} arms ({listed}); say which to compare: --treatment NAME --control NAME"
+    count = "1 arm" if len(arms) == 1 else f"{len(arms)} arms"
+    return f"the runs have {count} ({listed}); say which to compare: --treatment NAME --control NAME"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +107,10 @@ class ArmRuns:
     task: Integers
     repeat: Integers
     success: Flags
+    exact: Mapping[str, Decimals]
+    """One column per metric, as decimals."""
     values: Mapping[str, Floats]
-    """One column per metric; NaN where missing."""
+    """The same as the nearest floats; NaN where missing."""
 
     def __len__(self) -> int:
         return len(self.task)
@@ -107,22 +122,35 @@ def runs_of(table: RunTable, name: str | None, *, null_as_zero: bool = False) ->
         chosen = (table.arm == table.arms.index(name)) & ~table.infra
     else:
         chosen = np.zeros(len(table), np.bool_)
-    amounts = {}
-    for field, column in table.amounts.items():
-        values = column[chosen]
-        amounts[field] = np.nan_to_num(values, nan=0.0) if null_as_zero else values
+    rows = np.flatnonzero(chosen)
+    amounts = {field: _amount(table, field, rows, null_as_zero=null_as_zero) for field in table.amounts}
     non_cache = amounts["input_tokens"] + amounts["output_tokens"]
     success = table.success[chosen]
+    exact = {
+        "success": Decimals.from_floats(success.astype(np.float64)),
+        "cost_usd": amounts["total_cost_usd"],
+        "duration_seconds": amounts["duration_seconds"],
+        "total_tokens": non_cache + amounts["cache_read_tokens"] + amounts["cache_write_tokens"],
+        "non_cache_tokens": non_cache,
+        **{name: amounts[name] for name in list(METRIC_BY_NAME)[5:]},
+    }
     return ArmRuns(
         task=table.task[chosen],
         repeat=table.repeat[chosen],
         success=success,
-        values={
-            "success": success.astype(np.float64),
-            "cost_usd": amounts["total_cost_usd"],
-            "duration_seconds": amounts["duration_seconds"],
-            "total_tokens": non_cache + amounts["cache_read_tokens"] + amounts["cache_write_tokens"],
-            "non_cache_tokens": non_cache,
-            **{name: amounts[name] for name in list(METRIC_BY_NAME)[5:]},
-        },
+        exact=exact,
+        values={metric: column.floats() for metric, column in exact.items()},
+    )
+
+
+def _amount(table: RunTable, field: str, rows: Integers, *, null_as_zero: bool) -> Decimals:
+    values = table.amounts[field][rows]
+    if null_as_zero:
+        values = np.nan_to_num(values, nan=0.0)
+    long = table.long.get(field)
+    if not long:
+        return Decimals.from_floats(values)
+    places = {int(row): place for place, row in enumerate(rows)}
+    return Decimals.from_floats(
+        values, {places[row]: number for row, number in long.items() if row in places}
     )

@@ -1,11 +1,15 @@
 """Three gates and the rule that turns them into a decision."""
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from evenhand.ab.summary import ArmSummary
+from evenhand.ab.arms import METRIC_BY_NAME, ArmRuns
+from evenhand.ab.significance import DeltaTest
+from evenhand.ab.summary import as_float
 
 Verdict = Literal["treatment", "control", "mixed", "insufficient"]
 GateName = Literal["success_rate", "duration", "tokens"]
@@ -44,48 +48,71 @@ class Gate(Struct, frozen=True, kw_only=True):
     """Whether the gate holds for the treatment; None when a figure is unknown."""
     holds_for_control: bool | None
     """Whether it holds with the arms swapped."""
+    proven: bool = False
+    """Whether the paired deltas by task show the difference that the gate states: its Holm-corrected p-value is at
+    most 0.05, and the mean delta points the same way."""
 
 
-def gates_of(treatment: ArmSummary, control: ArmSummary) -> tuple[Gate, Gate, Gate]:
-    """The three gates. Success rates are compared as fractions, without rounding."""
+def gates_of(treatment: ArmRuns, control: ArmRuns) -> tuple[Gate, Gate, Gate]:
+    """The three gates. All figures are compared as exact fractions of decimals, without rounding."""
+    rates = [Fraction(int(arm.success.sum()), len(arm)) if len(arm) else None for arm in (treatment, control)]
     return (
-        _gate(
-            "success_rate",
-            "success rate at least the control's",
-            treatment.success_rate,
-            control.success_rate,
-            lead=treatment.successes * control.runs - control.successes * treatment.runs,
-        ),
-        _lower_gate("duration", treatment.median_duration_seconds, control.median_duration_seconds),
-        _lower_gate("tokens", treatment.median_non_cache_tokens, control.median_non_cache_tokens),
+        _gate("success_rate", "success rate at least the control's", *rates, higher_is_better=True),
+        _median_gate("duration", treatment, control),
+        _median_gate("tokens", treatment, control),
     )
 
 
-def _lower_gate(name: GateName, treatment: float | None, control: float | None) -> Gate:
-    lead = 0.0 if treatment is None or control is None else control - treatment
-    return _gate(name, f"{GATE_LABELS[name]} at most the control's", treatment, control, lead=lead)
+def _median_gate(name: GateName, treatment: ArmRuns, control: ArmRuns) -> Gate:
+    metric = GATE_METRICS[name]
+    rule = f"{GATE_LABELS[name]} at most the control's"
+    return _gate(
+        name, rule, treatment.exact[metric].median(), control.exact[metric].median(), higher_is_better=False
+    )
 
 
-def _gate(name: GateName, rule: str, treatment: float | None, control: float | None, *, lead: float) -> Gate:
-    if treatment is None or control is None:
-        return Gate(
-            name=name,
-            rule=rule,
-            treatment=treatment,
-            control=control,
-            standing="unknown",
-            holds=None,
-            holds_for_control=None,
-        )
+def _gate(
+    name: GateName,
+    rule: str,
+    treatment: Fraction | None,
+    control: Fraction | None,
+    *,
+    higher_is_better: bool,
+) -> Gate:
+    known = treatment is not None and control is not None
+    lead = Fraction(0) if treatment is None or control is None else treatment - control
+    if not higher_is_better:
+        lead = -lead
+    standing: Standing = "better" if lead > 0 else "worse" if lead < 0 else "equal"
     return Gate(
         name=name,
         rule=rule,
-        treatment=treatment,
-        control=control,
-        standing="better" if lead > 0 else "worse" if lead < 0 else "equal",
-        holds=lead >= 0,
-        holds_for_control=lead <= 0,
+        treatment=as_float(treatment),
+        control=as_float(control),
+        standing=standing if known else "unknown",
+        holds=lead >= 0 if known else None,
+        holds_for_control=lead <= 0 if known else None,
     )
+
+
+def with_proof(gate: Gate, tests: Mapping[str, DeltaTest]) -> Gate:
+    """The gate, with whether its difference is proven by the test of the paired delta that belongs to it."""
+    metric = METRIC_BY_NAME[GATE_METRICS[gate.name]]
+    test = tests.get(metric.delta)
+    if test is None or not test.proven:
+        return gate
+    better = test.mean > 0 if metric.higher_is_better else test.mean < 0
+    return replace(gate, proven=gate.standing == ("better" if better else "worse"))
+
+
+def require_proof(verdict: Verdict, gates: Sequence[Gate]) -> Verdict:
+    """The verdict when an unproven gate counts as open: mixed unless every gate is proven in its favour.
+
+    A proven gate points the way its figures do, and the verdict's gates never point the other way.
+    """
+    if verdict in ("treatment", "control") and not all(gate.proven for gate in gates):
+        return "mixed"
+    return verdict
 
 
 def decide(gates: Sequence[Gate]) -> Verdict:

@@ -10,9 +10,19 @@ from evenhand.ab.numbers import signed
 from evenhand.ab.pairing import DeltaSummary
 
 EXPLAINS: Mapping[GateName, tuple[str, ...]] = {
-    "success_rate": ("acceptance_cmd_delta", "step_delta", "tool_call_delta"),
-    "duration": ("step_delta", "tool_call_delta", "acceptance_cmd_delta", "cache_read_token_delta"),
-    "tokens": ("cache_read_token_delta", "cache_write_token_delta", "step_delta", "tool_call_delta"),
+    "success_rate": ("acceptance_cmd_count_delta", "step_count_delta", "tool_call_count_delta"),
+    "duration": (
+        "step_count_delta",
+        "tool_call_count_delta",
+        "acceptance_cmd_count_delta",
+        "cache_read_token_delta",
+    ),
+    "tokens": (
+        "cache_read_token_delta",
+        "cache_write_token_delta",
+        "step_count_delta",
+        "tool_call_count_delta",
+    ),
 }
 _LABELS = {metric.delta: metric.label for metric in METRICS}
 

@@ -1,220 +1,228 @@
-"""Bootstrap intervals on paired deltas, resampled by task.
+"""The headline intervals of every paired delta, made for few tasks, and the bootstrap beside them.
 
-Repeats of one task are not independent, so a resample draws whole tasks: T tasks drawn from T with replacement are
-T multinomial counts W, and everything needed of a resample follows from sums per task.
+Only tasks are independent: repeats of one task are not. So every interval here rests on what each task adds up to.
 
-Means: Σ W·sum / Σ W·size. The interval runs from the k-th smallest to the k-th largest of the resampled means.
+Means: Student's t with the clustered standard error, which for equal repeats is Student's t on the task means. Two
+things go wrong with few tasks. Where the deltas are skewed (costs, durations), the mean hangs on rare large values, and
+the end on their side is moved out by a factor 1 + `SKEW_STRETCH` · |skewness| / √tasks; the constants were set by
+simulation (docs/ab.md). Where passes and failures differ on few tasks, a small spread is no proof: the interval is
+widened to the one that `compare` gives (one win and one loss added: Bonett and Price 2012). Deltas that are all alike
+on an unknown scale have no interval.
 
-Medians: the (lower) median of a resample is at most x exactly when Σ W·(2·#{delta ≤ x} − size) ≥ 0, so the k-th
-smallest of all resampled medians is found by bisection over the observed deltas, with one matrix product per step
-for every metric at once, instead of by sorting each of the 10,000 resamples. The lower end uses the lower median of
-a resample of even size and the upper end the upper one, which is on the safe side by at most one observation.
+Medians: the values that a sign-flip test by task does not reject. With T tasks no p-value of that test is below 2/2^T, so
+a 95% interval needs six tasks.
 
-Both mirror exactly when every delta changes its sign, and depend on no order of lines.
-
-Beyond `MANY_TASKS` tasks the draws are replaced by their normal limit (the same sums per task; for the median
-inverted in the manner of Woodruff, 1952), because the limit is then closer than 10,000 draws are; `method` says so.
+The cluster bootstrap that the contract asks for stays beside them; with 5 to 10 tasks it covers 82 to 88% only.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec.structs import replace
 
-from evenhand.ab.pairing import Pairs
-from evenhand.ab.summary import exact_sum, median, plain
-from evenhand.ab.table import Floats, Integers
-from evenhand.metrics.quantiles import normal_quantile
+from evenhand.ab.bootstrap import BootstrapEnds, Ends, bootstrap_ends
+from evenhand.ab.decimals import Floats, Integers
+from evenhand.ab.pairing import DeltaSummary, Pairs, TaskTotals
+from evenhand.metrics.clusters import GroupTotals, clustered_error
+from evenhand.metrics.differences import difference_interval
+from evenhand.metrics.quantiles import normal_cdf, t_quantile
 from evenhand.metrics.types import Interval
 
-MANY_TASKS = 2_000
-_CHUNK_CELLS = 1 << 21
-_EXACT = 2**24
-"""Whole numbers below this are exact in single precision."""
+SKEW_STRETCH = 4.0
+"""How much the skewness of the tasks' sums moves the end on the long side out."""
+PAIR_SKEW_STRETCH = 1.0
+"""The same for the skewness of single pairs; the larger of the two counts."""
+PASS_SCALE = 1.0
+"""The largest difference between a pass and a failure."""
 
-Weights = NDArray[np.float32]
+STUDENT = "Student's t on task means"
+SKEWED = "Student's t on task means, wider on the long side of skewed deltas"
+FEW_CHANGES = "Student's t on task means, widened by one added win and one added loss (Bonett and Price)"
+ALIKE = "every task alike: as far as what went unseen could move the mean"
+INVERTED = "sign-flip test by task, inverted"
 
-RESAMPLED = "cluster bootstrap by task, percentile"
-LIMIT = "cluster bootstrap by task, normal limit"
+ENUMERATED = 14
+"""Up to this many tasks every sign pattern is looked at."""
+LARGEST_SUM = 500_000
+"""Tasks times pairs up to which the distribution of a random sum is added up exactly; beyond, its normal limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaIntervals:
-    """The intervals of one delta; None when fewer than two tasks have it."""
+    """The intervals of one delta; None where there is none."""
 
     mean: Interval | None
+    """The headline interval of the mean."""
     median: Interval | None
-
-
-@dataclass(frozen=True)
-class _Column:
-    """The known values of one delta, sorted, and what each task adds up to."""
-
-    values: Floats
-    """Ascending."""
-    codes: Integers
-    """The task of each value, counted without gaps."""
-    sums: Floats
-    sizes: Floats
-
-    @property
-    def tasks(self) -> int:
-        return len(self.sizes)
-
-    def mirrored(self) -> "_Column":
-        return _Column(-self.values[::-1], self.codes[::-1], -self.sums, self.sizes)
+    """The headline interval of the median."""
+    mean_bootstrap: Interval | None
+    """The percentile bootstrap by task, for the mean; None when fewer than two tasks have the delta."""
+    median_bootstrap: Interval | None
+    """The same for the median."""
+    mean_reason: str | None = None
+    """Why there is no headline interval of the mean."""
+    median_reason: str | None = None
+    """Why there is no headline interval of the median."""
 
 
 def delta_intervals(
-    pairs: Pairs, *, confidence_level: float, n_resamples: int, seed: int
+    pairs: Pairs,
+    deltas: Mapping[str, DeltaSummary],
+    *,
+    confidence_level: float,
+    n_resamples: int,
+    seed: int,
+    scales: Mapping[str, float],
 ) -> dict[str, DeltaIntervals]:
-    """Intervals on the mean and the median of every delta."""
-    columns = {name: _column(values, pairs.task) for name, values in pairs.deltas.items()}
-    out = dict.fromkeys(columns, DeltaIntervals(mean=None, median=None))
-    by_size: dict[int, dict[str, _Column]] = {}
-    for name, column in columns.items():
-        if column.tasks >= 2:
-            by_size.setdefault(column.tasks, {})[name] = column
-    for tasks, group in by_size.items():
-        if tasks > MANY_TASKS:
-            ends = {name: _limit_ends(column, confidence_level) for name, column in group.items()}
-            method = LIMIT
-        else:
-            weights = draw_tasks(tasks, n_resamples, seed)
-            ends = _resampled_ends(group, weights, confidence_level)
-            method = RESAMPLED
-        for name, (mean_ends, median_ends) in ends.items():
-            values = group[name].values
-            out[name] = DeltaIntervals(
-                mean=_interval(
-                    exact_sum(values) / len(values), mean_ends, confidence_level, method, values, tasks
-                ),
-                median=_interval(median(values), median_ends, confidence_level, method, values, tasks),
-            )
-    return out
-
-
-def _interval(
-    value: float | None, ends: tuple[float, float], level: float, method: str, values: Floats, tasks: int
-) -> Interval:
-    assert value is not None
-    return Interval(
-        value=plain(value),
-        # Rounding in the matrix product must not push an end past the estimate of constant data.
-        ci_lower=plain(min(ends[0], value)),
-        ci_upper=plain(max(ends[1], value)),
-        confidence_level=level,
-        method=method,
-        n=len(values),
-        n_groups=tasks,
-    )
-
-
-def _column(values: Floats, task: Integers) -> _Column:
-    known = ~np.isnan(values)
-    values, task = values[known], task[known]
-    _, codes = np.unique(task, return_inverse=True)
-    sums = np.bincount(codes, weights=values).astype(np.float64)
-    sizes = np.bincount(codes).astype(np.float64)
-    # Equal values may stand in any order: only how many of each task lie at or below a value is ever asked.
-    order = np.argsort(values, kind="stable")
-    return _Column(values[order], codes[order], sums, sizes)
-
-
-def draw_tasks(tasks: int, n_resamples: int, seed: int) -> Weights:
-    """How often each task is in each resample: (resamples, tasks), every row adding up to `tasks`."""
-    rng = np.random.default_rng([seed, tasks])
-    out = np.empty((n_resamples, tasks), np.float32)
-    rows = max(1, _CHUNK_CELLS // tasks)
-    for start in range(0, n_resamples, rows):
-        stop = min(start + rows, n_resamples)
-        drawn = rng.integers(0, tasks, size=(stop - start, tasks))
-        drawn += np.arange(stop - start)[:, None] * tasks
-        counts = np.bincount(drawn.ravel(), minlength=(stop - start) * tasks)
-        out[start:stop] = counts.reshape(stop - start, tasks)
-    return out
-
-
-def _tail_count(n_resamples: int, confidence_level: float) -> int:
-    """How many resamples lie beyond each end."""
-    return int(n_resamples * (1.0 - confidence_level) / 2.0 + 1e-9)
-
-
-def _resampled_ends(
-    group: Mapping[str, _Column], weights: Weights, level: float
-) -> dict[str, tuple[tuple[float, float], tuple[float, float]]]:
-    columns = list(group.values())
-    tail = _tail_count(len(weights), level)
-    sums = _products(weights, np.stack([column.sums for column in columns], axis=1))
-    sizes = _products(weights, np.stack([column.sizes for column in columns], axis=1))
-    means = np.sort(sums / sizes, axis=0)
-    single = float(sizes.max()) < _EXACT
-    lower = _lower_medians(columns, weights, tail, single=single)
-    upper = _lower_medians([column.mirrored() for column in columns], weights, tail, single=single)
+    """All intervals of every delta. `scales` names the deltas whose largest possible size is known."""
+    totals = {name: pairs.by_task(name) for name in deltas}
+    drawn = bootstrap_ends(totals, confidence_level=confidence_level, n_resamples=n_resamples, seed=seed)
     return {
-        name: (
-            (float(means[tail, place]), float(means[-1 - tail, place])),
-            (lower[place], -upper[place]),
-        )
-        for place, name in enumerate(group)
+        name: _intervals(one, deltas[name], drawn.get(name), confidence_level, scales.get(name))
+        for name, one in totals.items()
     }
 
 
-def _products(weights: Weights, columns: Floats) -> Floats:
-    """weights @ columns, a chunk of resamples at a time."""
-    out = np.empty((len(weights), columns.shape[1]))
-    rows = max(1, _CHUNK_CELLS // weights.shape[1])
-    for start in range(0, len(weights), rows):
-        out[start : start + rows] = weights[start : start + rows].astype(np.float64) @ columns
-    return out
-
-
-def _lower_medians(columns: list[_Column], weights: Weights, tail: int, *, single: bool) -> list[float]:
-    """The (tail + 1)-th smallest resampled lower median of each column, by bisection over its values.
-
-    The sums are whole numbers; `single` says that single precision holds them exactly.
-    """
-    low = np.zeros(len(columns), np.int64)
-    high = np.array([len(column.values) - 1 for column in columns], np.int64)
-    while (open_ := np.flatnonzero(low < high)).size:
-        middle = (low + high) // 2
-        balance = np.stack(
-            [_balance(columns[place], columns[place].values[middle[place]]) for place in open_], axis=1
+def _intervals(
+    totals: TaskTotals, delta: DeltaSummary, drawn: BootstrapEnds | None, level: float, scale: float | None
+) -> DeltaIntervals:
+    if drawn is None or delta.mean is None or delta.median is None:
+        found = "no task has it" if not len(totals) else "one task has it, and says nothing about others"
+        return DeltaIntervals(
+            mean=None,
+            median=None,
+            mean_bootstrap=None,
+            median_bootstrap=None,
+            mean_reason=found,
+            median_reason=found,
         )
-        sums = weights @ balance.astype(np.float32) if single else _products(weights, balance)
-        reached = (sums >= 0.0).sum(axis=0) > tail
-        high[open_] = np.where(reached, middle[open_], high[open_])
-        low[open_] = np.where(reached, low[open_], middle[open_] + 1)
-    return [float(column.values[place]) for column, place in zip(columns, low, strict=True)]
-
-
-def _balance(column: _Column, x: float) -> Floats:
-    """2·#{values ≤ x} − size, per task."""
-    at_most = int(np.searchsorted(column.values, x, side="right"))
-    return 2.0 * np.bincount(column.codes[:at_most], minlength=column.tasks) - column.sizes
-
-
-def _limit_ends(column: _Column, level: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    z = normal_quantile((1.0 + level) / 2.0)
-    n = float(column.sizes.sum())
-    mean = exact_sum(column.values) / n
-    half = z * float(np.sqrt(((column.sums - mean * column.sizes) ** 2).sum())) / n
-    return (mean - half, mean + half), (
-        _limit_lower_median(column, z),
-        -_limit_lower_median(column.mirrored(), z),
+    mean, mean_reason = mean_by_task(totals, delta.mean, level=level, scale=scale)
+    median, median_reason = median_by_task(totals, delta.median, level=level)
+    return DeltaIntervals(
+        mean=mean,
+        median=median,
+        mean_bootstrap=_interval(delta.mean, drawn.mean, level, drawn.method, totals),
+        median_bootstrap=_interval(delta.median, drawn.median, level, drawn.method, totals),
+        mean_reason=mean_reason,
+        median_reason=median_reason,
     )
 
 
-def _limit_lower_median(column: _Column, z: float) -> float:
-    """The smallest value x at which Σ balance reaches −z of its own standard deviations over resamples."""
-    low, high = 0, len(column.values) - 1
+def mean_by_task(
+    totals: TaskTotals, mean: float, *, level: float, scale: float | None
+) -> tuple[Interval | None, str | None]:
+    """The headline interval of a mean over at least two tasks, or why there is none."""
+    residuals = totals.sums - totals.sizes * mean
+    size = float(np.abs(totals.sums).max())
+    alike = float(np.abs(residuals).max()) <= 1e-12 * size
+    if alike and scale is None:
+        return None, "every task has the same mean delta: no spread to estimate from"
+    error = clustered_error(GroupTotals(sums=totals.sums, sizes=totals.sizes))
+    half = 0.0 if alike else t_quantile((1.0 + level) / 2.0, error.df) * error.standard_error
+    if scale is None:
+        stretch = _stretch(residuals, totals.values - mean)
+        ends = mean - half * (1.0 + stretch[0]), mean + half * (1.0 + stretch[1])
+        method = SKEWED if any(stretch) else STUDENT
+    else:
+        ends, method = _bounded_ends(totals, mean, half, level, scale)
+    found = _interval(mean, ends, level, method, totals)
+    return replace(found, standard_error=error.standard_error), None
+
+
+def _stretch(by_task: Floats, by_pair: Floats) -> Ends:
+    """By which share of its length the lower and the upper half of an interval are longer, for skewed deltas."""
+    root = float(len(by_task)) ** 0.5
+    lean = (SKEW_STRETCH * skewness(by_task) / root, PAIR_SKEW_STRETCH * skewness(by_pair) / root)
+    return max(0.0, -lean[0], -lean[1]), max(0.0, *lean)
+
+
+def _bounded_ends(
+    totals: TaskTotals, mean: float, half: float, level: float, scale: float
+) -> tuple[Ends, str]:
+    """Student's ends, widened to those of `compare` where few tasks differ, within the scale."""
+    lower, upper, method = mean - half, mean + half, STUDENT
+    compared = difference_interval(totals.means, None, level, scale=scale)
+    if compared.method != "t":
+        # Centred on the mean over pairs, which is another than that of the tasks when repeats are unequal.
+        shift = mean - compared.value
+        lower = min(lower, compared.ci_lower + shift)
+        upper = max(upper, compared.ci_upper + shift)
+        method = ALIKE if compared.method == "constant" else FEW_CHANGES
+    return (max(lower, -scale), min(upper, scale)), method
+
+
+def skewness(residuals: Floats) -> float:
+    """The third moment of deviations over the cube of their spread; 0 when there is none."""
+    largest = float(np.abs(residuals).max())
+    if largest == 0.0:
+        return 0.0
+    scaled = residuals / largest  # tiny residuals would vanish when cubed
+    squares = scaled * scaled
+    spread = math.sqrt(float(squares.mean()))
+    return float((squares * scaled).mean()) / spread**3
+
+
+def median_by_task(totals: TaskTotals, median: float, *, level: float) -> tuple[Interval | None, str | None]:
+    """The headline interval of a median over at least two tasks, or why there is none."""
+    tail = (1.0 - level) / 2.0
+    if 0.5 ** len(totals) > tail:
+        needed = next(tasks for tasks in range(2, 64) if 0.5**tasks <= tail)
+        return None, f"{len(totals)} tasks are too few for a median: its interval needs at least {needed}"
+    if totals.ranked[0][0] == totals.ranked[0][-1]:
+        return None, "every pair has the same delta: no spread to estimate from"
+    values, codes = totals.ranked
+    lower = _lowest_not_rejected(values, codes, len(totals), tail)
+    upper = -_lowest_not_rejected(-values[::-1], codes[::-1], len(totals), tail)
+    return _interval(median, (lower, upper), level, INVERTED, totals), None
+
+
+def _lowest_not_rejected(ranked: Floats, codes: Integers, tasks: int, tail: float) -> float:
+    """The smallest of ascending values that the test does not put below the median, by bisection."""
+    sizes = np.bincount(codes, minlength=tasks)
+    low, high = 0, len(ranked) - 1
     while low < high:
         middle = (low + high) // 2
-        balance = _balance(column, column.values[middle])
-        spread = float(np.sqrt(((balance - balance.mean()) ** 2).sum()))
-        if float(balance.sum()) >= -z * spread:
+        at_most = int(np.searchsorted(ranked, ranked[middle], side="right"))
+        above = sizes - 2 * np.bincount(codes[:at_most], minlength=tasks)
+        if flip_tail(above) > tail:
             high = middle
         else:
             low = middle + 1
-    return float(column.values[low])
+    return float(ranked[low])
+
+
+def flip_tail(terms: Integers) -> float:
+    """The share of sign patterns of whole numbers whose sum is at least the one observed."""
+    sizes, observed = np.abs(terms[terms != 0]), int(terms.sum())
+    total = int(sizes.sum())
+    if len(sizes) <= ENUMERATED:
+        sums = np.zeros(1, np.int64)
+        for size in sizes.tolist():
+            sums = np.concatenate((sums - size, sums + size))
+        return float((sums >= observed).mean())
+    if len(sizes) * total <= LARGEST_SUM:
+        # Σ ±u = 2·Σ(chosen u) − Σu: how likely each sum of chosen terms is, one term after the other.
+        shares = np.zeros(total + 1)
+        shares[0] = 1.0
+        for size in sizes.tolist():
+            moved = np.zeros_like(shares)
+            moved[size:] = shares[:-size]
+            shares = (shares + moved) / 2.0
+        return float(shares[(observed + total + 1) // 2 :].sum())
+    # With the half step of a lattice sum.
+    return normal_cdf(-(observed - 1.0) / float(np.sqrt((sizes.astype(np.float64) ** 2).sum())))
+
+
+def _interval(value: float, ends: Ends, level: float, method: str, totals: TaskTotals) -> Interval:
+    return Interval(
+        value=value,
+        # An estimate lies within its own interval, whatever rounding did to the ends.
+        ci_lower=min(ends[0], value) + 0.0,
+        ci_upper=max(ends[1], value) + 0.0,
+        confidence_level=level,
+        method=method,
+        n=len(totals.values),
+        n_groups=len(totals),
+    )

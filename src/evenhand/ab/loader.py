@@ -6,22 +6,29 @@ line by line, to say which field of which line is wrong and why.
 
 import gzip
 import io
+import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import msgspec
 
-from evenhand.ab.record import RunRecord, parse_record
+from evenhand.ab.record import AMOUNTS, RunRecord, parse_record
 from evenhand.ab.table import RunTable, TableBuilder
 from evenhand.core import jsontext
-from evenhand.core.errors import InputError
+from evenhand.core.errors import InputError, MissingFile
 
 _BLOCK_BYTES = 1 << 20
 _KEPT_REASONS = 20
 _decode = msgspec.json.Decoder(RunRecord).decode
 _encode_lines = msgspec.json.Encoder().encode_lines
 _BOM = b"\xef\xbb\xbf"
+_LONG_NUMBER = re.compile(rb"[0-9.]{17}")
+"""16 digits and a point: a float gives back every shorter number as it was written."""
+_decode_amounts = msgspec.json.Decoder(
+    msgspec.defstruct("Amounts", [(name, Decimal | None, None) for name in AMOUNTS])
+).decode
 
 
 def load_records(path: Path | str, *, skip_invalid: bool = False) -> RunTable:
@@ -43,7 +50,7 @@ def load_records(path: Path | str, *, skip_invalid: bool = False) -> RunTable:
                 rows = _rows(block, lines)
             except (msgspec.DecodeError, InputError, UnicodeDecodeError, RecursionError):
                 rows, places, bad = _walk(lines, first, path, skip_invalid=skip_invalid)
-            builder.add(rows, places)
+            builder.add(rows, places, _long_numbers(block, lines, first, places))
             skipped += len(bad)
             reasons += bad[: _KEPT_REASONS - len(reasons)]
             first += len(lines)
@@ -56,7 +63,7 @@ def _opened(path: Path) -> BinaryIO:
             return cast(BinaryIO, io.BufferedReader(gzip.open(path, "rb")))
         return path.open("rb")
     except OSError as error:
-        raise InputError(error.strerror or str(error), path=path) from None
+        raise MissingFile(error.strerror or str(error), path=path) from None
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
@@ -88,6 +95,25 @@ def _rows(block: bytes, lines: list[bytes]) -> list[RunRecord]:
     return rows
 
 
+def _long_numbers(
+    block: bytes, lines: list[bytes], first: int, places: Sequence[int]
+) -> dict[tuple[int, str], Decimal]:
+    """The amounts of good lines that are written with more digits than a float gives back."""
+    found: dict[tuple[int, str], Decimal] = {}
+    if _LONG_NUMBER.search(block) is None:
+        return found
+    for row, number in enumerate(places):
+        line = lines[number - first]
+        if _LONG_NUMBER.search(line) is None:
+            continue
+        amounts = _decode_amounts(jsontext.without_lone_surrogates(line))
+        for name in AMOUNTS:
+            value: Decimal | None = getattr(amounts, name)
+            if value is not None and value != Decimal(repr(float(value))):
+                found[row, name] = value
+    return found
+
+
 def _walk(
     lines: list[bytes], first: int, path: Path | str, *, skip_invalid: bool
 ) -> tuple[list[RunRecord], list[int], list[str]]:
@@ -103,7 +129,7 @@ def _walk(
             # What people typed may hold half an emoji; no field that counts does.
             text = jsontext.without_lone_surrogates(line)
             value = jsontext.decode(text)
-            jsontext.check_keys(text, value)
+            jsontext.check_keys(text)
             rows.append(parse_record(value))
             places.append(number)
         except (InputError, UnicodeDecodeError) as error:

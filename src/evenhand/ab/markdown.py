@@ -3,7 +3,7 @@
 import re
 
 from evenhand.ab.findings import Findings
-from evenhand.ab.narrative import next_steps, reasons, verdict_line
+from evenhand.ab.narrative import interval_notes, next_steps, reasons, verdict_line
 from evenhand.ab.numbers import counted
 from evenhand.ab.tables import TextTable, delta_table, gate_table, summary_table
 from evenhand.core.terminal import printable
@@ -25,7 +25,7 @@ def markdown(report: Findings) -> str:
         "## Gates\n\n" + _table(gate_table(report)),
         "## Arms\n\n" + _table(summary_table(report)),
         f"## Paired deltas, treatment − control ({counted(report.paired_runs, 'pair')})\n\n"
-        + _table(delta_table(report)),
+        + "\n\n".join([_table(delta_table(report)), *(_text(note) for note in interval_notes(report))]),
         "## Data\n\n" + "\n".join(f"- {_text(line)}" for line in data_lines(report)),
         "## How it was computed\n\n" + method_text(report),
     ]
@@ -63,13 +63,21 @@ def data_lines(report: Findings) -> list[str]:
 
 def method_text(report: Findings) -> str:
     """How the intervals and tests came about."""
-    found = next((one.mean for one in report.intervals.values() if one.mean is not None), None)
-    method = found.method if found is not None else "none: fewer than two tasks have pairs"
+    methods = {
+        kind: sorted({found.method for one in report.intervals.values() if (found := getattr(one, kind))})
+        for kind in ("mean", "median")
+    }
+    means, medians = ("; or ".join(methods[kind]) or "none" for kind in ("mean", "median"))
     return (
-        f"Intervals: {method}, {report.n_resamples:,} resamples, seed {report.seed}; repeats of one task are kept "
-        "together. Tests: exact McNemar on pass and fail, sign-flip permutation on the other deltas; p-values in the "
-        "table are not corrected, those of the gates are corrected after Holm. A null is missing, not zero. The gates "
-        "compare the arms; the deltas compare pairs and are the better guide."
+        "Repeats of one task are not independent, so intervals and p-values rest on tasks. "
+        f"Intervals of means: {means}. Intervals of medians: {medians}. Percentile bootstrap intervals by task "
+        f"({report.n_resamples:,} resamples, seed {report.seed}) are in analysis.json; with few tasks they are too "
+        "narrow. The p-value by task flips the sign of whole tasks at random: it is the share of sign patterns whose "
+        "sum is at least as far from 0. For the gates it is corrected after Holm (the smallest of the three times 3, "
+        "the next times 2), so that the chance of any false proof stays at 5%. The p-values of single pairs (exact "
+        "McNemar, which counts the pairs that only one arm passed, and sign flips of pairs) are in analysis.json and "
+        "answer for these very tasks only. A null is missing, not zero. The gates compare the arms; the deltas "
+        "compare pairs and are the better guide."
     )
 
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 
-from evenhand.ab.arms import METRIC_BY_NAME
+from evenhand.ab.arms import METRIC_BY_NAME, METRICS
 from evenhand.ab.decision import GATE_LABELS, GATE_METRICS, Gate, GateName
 from evenhand.ab.findings import Findings
 from evenhand.ab.numbers import counted, p_text, percent, shown
-from evenhand.ab.readiness import Outlook
+from evenhand.ab.readiness import FEWEST_TASKS, Outlook
 
-FEW_TASKS = 10
-"""With fewer tasks a percentile interval that resamples tasks is too narrow."""
 _NAMED_TASKS = 5
 _GATE_WORDS: dict[GateName, str] = {
     "success_rate": "success gate",
@@ -19,18 +17,32 @@ _GATE_WORDS: dict[GateName, str] = {
 
 
 def verdict_line(report: Findings) -> str:
-    """The decision, and whether it can be promoted."""
+    """The decision, and what it lacks: proof, and repeats."""
     if report.verdict == "insufficient":
         return f"{report.decision}: {_missing(report)}"
-    if report.readiness.ready:
-        return report.decision
-    return f"{report.decision} (not ready for promotion: fewer than {report.readiness.min_repeats} repeats)"
+    lacks = [words] if (words := lack_of_proof(report)) else []
+    if not report.readiness.ready:
+        lacks.append(f"not ready for promotion: fewer than {report.readiness.min_repeats} repeats")
+    return f"{report.decision} ({'; '.join(lacks)})" if lacks else report.decision
+
+
+def lack_of_proof(report: Findings) -> str:
+    """Which gates of a preference are not proven; empty when all are, and where nothing is preferred."""
+    unproven = _unproven(report)
+    if report.verdict not in ("treatment", "control") or not unproven:
+        return ""
+    return "not proven" if len(unproven) == len(report.gates) else f"not proven: {', '.join(unproven)}"
+
+
+def _unproven(report: Findings) -> list[str]:
+    return [GATE_LABELS[gate.name] for gate in report.gates if not gate.proven]
 
 
 def _missing(report: Findings) -> str:
     if not report.data_quality.records:
         return "there are no records"
-    empty = [summary.arm for summary in report.arm_summaries if not summary.runs]
+    names = (report.treatment, report.control)
+    empty = [summary.arm for summary in report.arm_summaries if not summary.runs and summary.arm in names]
     failed = [arm for arm in empty if report.data_quality.infra_failures.get(arm)]
     if failed:
         return f"every run of {' and '.join(failed)} was an infrastructure failure"
@@ -52,9 +64,12 @@ def reasons(report: Findings) -> list[str]:
     """Why: one line per gate, followed by what may explain a regression."""
     if report.verdict == "insufficient":
         return []
-    lines = []
+    lines: list[str] = []
+    explained = False
     for gate in report.gates:
-        lines.append(_gate_line(report, gate))
+        proof = _proof(report, gate, explain=not explained)
+        explained = explained or "p " in proof
+        lines.append(_gate_line(gate) + proof)
         if gate.standing == "worse":
             lines += [f"  {found.text}" for found in report.diagnostics if found.gate == gate.name]
     if report.require_significance and report.verdict == "mixed" and all(g.holds for g in report.gates):
@@ -62,17 +77,42 @@ def reasons(report: Findings) -> list[str]:
     return lines
 
 
-def _gate_line(report: Findings, gate: Gate) -> str:
+def _gate_line(gate: Gate) -> str:
     label = GATE_LABELS[gate.name]
     if gate.standing == "unknown":
         return f"{label}: unknown, an arm has no value"
     figures = f"{gate_figure(gate, gate.treatment)} against {gate_figure(gate, gate.control)}"
-    line = f"{label}: {figures}, {gate.standing}"
+    return f"{label}: {figures}, {gate.standing}"
+
+
+def _proof(report: Findings, gate: Gate, *, explain: bool) -> str:
+    """Whether the difference that a gate shows is proven; nothing about one that shows none."""
     test = report.tests.get(METRIC_BY_NAME[GATE_METRICS[gate.name]].delta)
-    if test is None:
-        return f"{line} (no pairs to test)"
-    proof = "proven" if test.proven else "not proven"
-    return f"{line} ({proof}: p = {p_text(test.p_holm)} after Holm)".replace("p = <", "p <")
+    if gate.standing in ("equal", "unknown"):
+        return ""
+    if test is None or test.p_holm is None:
+        return " (not proven: no pairs to test)"
+    p_value = f"p = {p_text(test.p_holm)}".replace("= <", "<")
+    how = " by task, corrected for three gates after Holm" if explain else ""
+    if test.proven and not gate.proven:
+        return f" (not proven: the paired deltas point the other way, {p_value}{how})"
+    return f" ({'proven' if gate.proven else 'not proven'}: {p_value}{how})"
+
+
+def interval_notes(report: Findings) -> list[str]:
+    """Why some deltas have no interval, one line per reason."""
+    without: dict[tuple[str, str], list[str]] = {}
+    shown_metrics = [metric for metric in METRICS if report.deltas[metric.delta].pairs]
+    for metric in shown_metrics:
+        found = report.intervals[metric.delta]
+        for kind, reason in (("mean", found.mean_reason), ("median", found.median_reason)):
+            if reason is not None:
+                without.setdefault((kind, reason), []).append(metric.label)
+    return [
+        f"No interval for {f'any {kind}' if len(labels) == len(shown_metrics) else f'the {kind} of ' + ', '.join(labels)}: "
+        f"{reason}."
+        for (kind, reason), labels in without.items()
+    ]
 
 
 def next_steps(report: Findings) -> list[str]:
@@ -87,29 +127,25 @@ def next_steps(report: Findings) -> list[str]:
             f"The runs vary a lot ({_spread(report)}): use {readiness.recommended_repeats} repeats; "
             f"{below} {'has' if readiness.below_recommended == 1 else 'have'} fewer."
         )
-    if 2 <= report.task_count < FEW_TASKS:
+    if 2 <= report.task_count < FEWEST_TASKS:
         steps.append(
-            f"The intervals rest on {counted(report.task_count, 'task')}: with fewer than {FEW_TASKS} they are "
-            "too narrow to carry over to other tasks. Add tasks."
+            f"With {counted(report.task_count, 'task')} no gate can be proven, however many repeats there are: "
+            f"at least {FEWEST_TASKS} tasks are needed. Add tasks."
         )
     elif report.task_count == 1:
         steps.append("One task says nothing about others, and gives no interval. Add tasks.")
     steps += _data(report)
     if report.verdict == "treatment" and readiness.ready and not quality.success_contradicts_acceptance:
-        unproven = sum(not outlook.settled for outlook in readiness.outlook)
-        steps.append(
-            f"All gates hold with enough repeats: {report.treatment} can be promoted{_DOUBTS[unproven]}."
-        )
+        steps.append(_promotion(report))
     return steps
 
 
-_DOUBTS = (
-    "",
-    ", though one of the three gates is not proven",
-    ", though two of the three gates are not proven",
-    ", though none of the three gates is proven",
-)
-"""By how many of the gates are not proven."""
+def _promotion(report: Findings) -> str:
+    unproven = _unproven(report)
+    if not unproven:
+        return f"All gates hold, each is proven, and there are enough repeats: {report.treatment} can be promoted."
+    which = f"not proven: {', '.join(unproven)}" if len(unproven) < len(report.gates) else "none is proven"
+    return f"All gates hold with enough repeats, but {which}. Promote {report.treatment} only if that is enough for you."
 
 
 def _repeats(report: Findings) -> list[str]:
@@ -131,7 +167,7 @@ def _settling(report: Findings) -> list[str]:
 
 def _outlook_line(report: Findings, outlook: Outlook) -> str:
     gate = _GATE_WORDS[outlook.gate]
-    if outlook.settled or outlook.minimum_detectable_effect is None:
+    if outlook.settled:
         return ""
     if outlook.more_repeats:
         tasks = outlook.more_by_task
@@ -147,14 +183,20 @@ def _outlook_line(report: Findings, outlook: Outlook) -> str:
             ]
             where = f"{counted(outlook.more_repeats, 'more repeat')} ({_listed(spread, len(spread))})"
         return f"{where} would settle the {gate}, if the difference and the spread stay as they are."
+    if outlook.more_tasks:
+        more = counted(outlook.more_tasks, "more task")
+        return (
+            f"About {more} like these would settle the {gate}, if the difference and the spread stay as they are; "
+            "more repeats of the present ones would not."
+        )
+    if not outlook.minimum_detectable_effect:
+        return ""
     unit = METRIC_BY_NAME[GATE_METRICS[outlook.gate]].unit
     if report.deltas[outlook.delta].mean == 0.0:
-        seen = "No difference on average"
+        seen = "no difference on average"
     else:
-        seen = "More repeats alone will not settle it"
-    if outlook.minimum_detectable_effect == 0.0:
-        return ""
-    return f"{gate.capitalize()}: {_lower(seen)}; these pairs would show {_effect(outlook, unit)} or more."
+        seen = "the difference is too small for any number of tasks that could be run"
+    return f"{gate.capitalize()}: {seen}; these tasks would show {_effect(outlook, unit)} or more."
 
 
 def _effect(outlook: Outlook, unit: str) -> str:
@@ -217,7 +259,3 @@ _EXPECTED = frozenset(
 def _listed(items: Sequence[str], count: int) -> str:
     named = ", ".join(items[:_NAMED_TASKS])
     return f"{named} and {count - _NAMED_TASKS:,} more" if count > _NAMED_TASKS else named
-
-
-def _lower(text: str) -> str:
-    return text[0].lower() + text[1:]

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 
 from evenhand.ab.arms import METRICS, ArmRuns
+from evenhand.ab.decimals import Floats, Integers
 from evenhand.ab.pairing import Pairs
-from evenhand.ab.table import Floats, Integers
 
 MAX_TASKS = 60
 MAX_VALUES = 2_000

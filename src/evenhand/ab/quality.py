@@ -6,9 +6,10 @@ import numpy as np
 from msgspec import Struct
 
 from evenhand.ab.arms import ArmNames, ArmRuns
+from evenhand.ab.decimals import Flags
 from evenhand.ab.pairing import Pairs
 from evenhand.ab.record import AMOUNTS
-from evenhand.ab.table import Flags, RunTable
+from evenhand.ab.table import RunTable
 
 SHOWN = 50
 """How many runs a list names; counts are always complete."""

@@ -1,17 +1,18 @@
 """Whether there are enough repeats to promote a decision, and how many more would settle an open gate."""
 
 import heapq
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from evenhand.ab.arms import METRIC_BY_NAME, ArmNames, ArmRuns
+from evenhand.ab.decimals import Floats, Integers
 from evenhand.ab.decision import GATE_METRICS, GateName
-from evenhand.ab.pairing import Pairs
+from evenhand.ab.pairing import Pairs, TaskTotals
 from evenhand.ab.significance import ALPHA, DeltaTest
-from evenhand.ab.table import Floats, Integers
-from evenhand.metrics.power import minimum_detectable_effect
+from evenhand.metrics.power import minimum_detectable_effect, required_n
 from evenhand.metrics.quantiles import normal_quantile
 
 MIN_REPEATS = 5
@@ -25,6 +26,8 @@ HIGH_DISAGREEMENT = 0.2
 POWER = 0.8
 MAX_MORE = 500
 """More extra repeats than this are not planned: the difference is too small for the suite."""
+MAX_MORE_TASKS = 10_000
+"""Nor are more extra tasks than this."""
 SHOWN = 100
 
 
@@ -48,12 +51,15 @@ class Outlook(Struct, frozen=True, kw_only=True):
     settled: bool
     """Whether the Holm-corrected test finds a difference."""
     minimum_detectable_effect: float | None
-    """The smallest mean delta that these pairs would show with 80% power; None below two pairs."""
+    """The smallest mean delta that these tasks would show with 80% power; None where so few show nothing."""
     more_repeats: int | None
     """Further repeats (a run of each arm) that would settle the gate with 80% power, if the mean delta and the
-    spread within tasks stay as they are; None when none are needed, or no number up to 500 would do."""
+    spread within and between tasks stay as they are; None when none are needed, or no number up to 500 would do."""
     more_by_task: dict[str, int]
     """How those are best spread: where repeats differ most."""
+    more_tasks: int | None
+    """Further tasks like these, with as many repeats, that would settle the gate with 80% power; None when none are
+    needed, when the mean delta is 0, or when no number up to 10,000 would do."""
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
@@ -156,21 +162,41 @@ def _moments(values: Floats, groups: Integers) -> tuple[Floats, Floats, Floats]:
     return sizes, means, squares / np.maximum(sizes - 1, 1)
 
 
+def fewest_tasks(alpha: float) -> int:
+    """How many tasks a sign-flip test by task needs before any p-value is at most `alpha`: 2/2^T ≤ alpha."""
+    return math.ceil(math.log2(2.0 / alpha))
+
+
+GATE_ALPHA = ALPHA / len(GATE_METRICS)
+"""What Holm asks of the clearest of the three gates: planning with it is enough for any of them."""
+FEWEST_TASKS = fewest_tasks(GATE_ALPHA)
+"""With fewer tasks no gate can be proven, whatever the runs say."""
+
+
+def _between(values: Floats, sizes: Floats, means: Floats, within: float) -> float:
+    """The variance of the tasks' true mean deltas: (MSB − MSW)/m₀, not below 0, as in `metrics.variance_split`."""
+    if len(sizes) < 2:
+        return 0.0
+    n = float(sizes.sum())
+    across = float((sizes * (means - values.mean()) ** 2).sum()) / (len(sizes) - 1)
+    return max(0.0, (across - within) / ((n - float((sizes**2).sum()) / n) / (len(sizes) - 1)))
+
+
 def _outlook(gate: GateName, tasks: Sequence[str], pairs: Pairs, tests: Mapping[str, DeltaTest]) -> Outlook:
     delta = METRIC_BY_NAME[GATE_METRICS[gate]].delta
     test = tests.get(delta)
-    column = pairs.deltas[delta]
-    known = ~np.isnan(column)
-    values, task = column[known], pairs.task[known]
+    totals = pairs.by_task(delta)
     settled = bool(test and test.proven)
-    plan = None if settled or len(values) < 2 else _plan(values, task)
+    open_ = test is not None and not settled
+    plan = _plan(totals.values, totals.task[totals.codes]) if open_ and len(totals) >= FEWEST_TASKS else None
     return Outlook(
         gate=gate,
         delta=delta,
         settled=settled,
-        minimum_detectable_effect=_detectable(values),
+        minimum_detectable_effect=_detectable(totals),
         more_repeats=sum(plan.values()) if plan else None,
         more_by_task={tasks[place]: count for place, count in plan.items()} if plan else {},
+        more_tasks=_more_tasks(totals, test.mean) if test is not None and open_ else None,
     )
 
 
@@ -179,34 +205,45 @@ def _needed_ratio(alpha: float) -> float:
     return normal_quantile(1.0 - alpha / 2.0) + normal_quantile(POWER)
 
 
-def _detectable(values: Floats) -> float | None:
-    if len(values) < 2:
+def _detectable(totals: TaskTotals) -> float | None:
+    if len(totals) < fewest_tasks(ALPHA):
         return None
-    return minimum_detectable_effect(float(values.std(ddof=1)), len(values), power=POWER, alpha=ALPHA)
+    return minimum_detectable_effect(float(totals.means.std(ddof=1)), len(totals), power=POWER, alpha=ALPHA)
+
+
+def _more_tasks(totals: TaskTotals, mean: float) -> int | None:
+    """How many more tasks would settle a gate, from the spread of the task means."""
+    count = len(totals)
+    spread = float(totals.means.std(ddof=1)) if count > 1 else 0.0
+    if mean == 0.0 or abs(mean) < spread * MAX_MORE_TASKS**-0.5:
+        return None
+    needed = required_n(abs(mean), spread, power=POWER, alpha=GATE_ALPHA) if spread > 0.0 else 0
+    more = max(needed, FEWEST_TASKS) - count
+    return max(more, 1) if more <= MAX_MORE_TASKS else None
 
 
 def _plan(values: Floats, task: Integers) -> dict[int, int] | None:
     """Extra repeats by task until the mean delta would stand out; None when no number up to the cap does.
 
     With a share w of the pairs, variance s² among its repeats and r repeats, a task adds w²s²/r to the squared
-    standard error. Each extra repeat goes where it takes away most.
+    standard error. Each extra repeat goes where it takes away most. What the tasks themselves differ by, b²·Σw² with b²
+    the variance between tasks (one-way analysis of variance), no repeat takes away.
     """
     places, codes = np.unique(task, return_inverse=True)
-    sizes, _, variances = _moments(values, codes)
+    sizes, means, variances = _moments(values, codes)
     mean = abs(float(values.mean()))
     repeated = sizes >= 2
     freedom = float((sizes - 1)[repeated].sum())
-    if freedom:
-        pooled = float(((sizes - 1) * variances)[repeated].sum()) / freedom
-    else:
-        # No task was repeated: the spread among tasks bounds the spread within one from above.
-        pooled = float(values.var(ddof=1))
+    if not freedom:
+        return None  # no task was repeated: nothing says what repeats would take away
+    pooled = float(((sizes - 1) * variances)[repeated].sum()) / freedom
     variances = np.where(repeated, variances, pooled)
-    parts = (sizes / sizes.sum()) ** 2 * variances
-    # Holm asks the clearest of the three gates for a third of alpha: planning with that is enough for any of them.
-    target = (mean / _needed_ratio(ALPHA / len(GATE_METRICS))) ** 2
-    error = float((parts / sizes).sum())
-    if mean == 0.0 or error == 0.0:
+    shares = sizes / sizes.sum()
+    parts = shares**2 * variances
+    fixed = _between(values, sizes, means, pooled) * float((shares**2).sum())
+    target = (mean / _needed_ratio(GATE_ALPHA)) ** 2
+    error = fixed + float((parts / sizes).sum())
+    if mean == 0.0 or error == 0.0 or fixed >= target:
         return None
     gains = parts / (sizes * (sizes + 1))
     # No more tasks than steps can ever be chosen, and those have the largest first gains.

@@ -1,15 +1,19 @@
 """One run of one task by one arm: the line of `collected.jsonl`, and what is wrong with a line that is not one.
 
-The shipped `run_record.schema.json` says the same in JSON Schema; a test holds the two together.
+`RunRecord` is the only definition of a record: the loader decodes into it, the checks and their messages are read off
+its types, the suite runner builds it, and the shipped `run_record.schema.json` is generated from it
+(`python -m evenhand.ab.record` prints it; a test compares).
 """
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from importlib import resources
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
+from evenhand.ab.fields import make_schema, rules_of
 from evenhand.core.errors import InputError
 from evenhand.core.terminal import preview
 
@@ -39,7 +43,7 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     duration_seconds: Amount
     """Wall time of the agent."""
     total_cost_usd: Amount | None
-    """What the run cost."""
+    """What the run cost; null when unknown."""
     input_tokens: Amount | None
     """Tokens sent, without those read from a cache."""
     output_tokens: Amount | None
@@ -84,17 +88,9 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     """Whether the run failed for reasons that have nothing to do with the arm."""
 
 
-AMOUNTS = (
-    "duration_seconds",
-    "total_cost_usd",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "step_count",
-    "tool_call_count",
-    "acceptance_cmd_count",
-)
+RULES = rules_of(RunRecord)
+"""What each field may hold."""
+AMOUNTS = tuple(name for name, rule in RULES.items() if rule.kind == "number")
 """The numeric fields that are measured, in the order of the columns of a `RunTable`."""
 
 INFRA_EXIT_CODE = 86
@@ -117,6 +113,22 @@ def schema_text() -> str:
     return resources.files("evenhand.ab").joinpath("run_record.schema.json").read_text(encoding="utf-8")
 
 
+def generated_schema() -> str:
+    """The same, made from `RunRecord`."""
+    return make_schema(
+        RunRecord,
+        title="Run record",
+        description="One line of collected.jsonl: one run of one task by one arm. A null amount is missing, not "
+        "zero. Unknown fields are allowed and ignored.",
+    )
+
+
+def record_fields(record: RunRecord) -> dict[str, Any]:
+    """The record as a mapping to be written as one line; optional fields that are not known are left out."""
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    return fields
+
+
 def parse_record(value: Any) -> RunRecord:
     """The record that a decoded JSON value stands for; `InputError` with field and reason otherwise."""
     if isinstance(value, RunRecord):
@@ -124,16 +136,16 @@ def parse_record(value: Any) -> RunRecord:
     if not isinstance(value, Mapping):
         raise InputError(f"a run record is a JSON object, not {_shown(value)}")
     checked = dict(value)
-    for field, (check, expectation, required) in _CHECKS.items():
+    for field, rule in RULES.items():
         if field not in value:
-            if required:
+            if rule.required:
                 raise InputError("is missing", field=field)
             continue
-        if not check(value[field]):
-            raise InputError(f"must be {expectation}, not {_shown(value[field])}", field=field)
-        if field in _WHOLE and value[field] is not None:
-            # JSON has one kind of number: 1.0 is the integer 1.
-            checked[field] = int(value[field])
+        if not rule.accepts(value[field]):
+            raise InputError(f"must be {rule.expectation}, not {_shown(value[field])}", field=field)
+        # JSON has one kind of number: 1.0 is the integer 1. numpy's floats become plain ones.
+        if value[field] is not None and rule.kind in ("integer", "number"):
+            checked[field] = int(value[field]) if rule.kind == "integer" else float(value[field])
     return msgspec.convert(checked, RunRecord)
 
 
@@ -147,72 +159,5 @@ def _shown(value: Any) -> str:
     return "an object" if isinstance(value, Mapping) else "an array"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_whole(value: Any, low: int, high: int) -> bool:
-    return _is_number(value) and low <= value <= high and float(value).is_integer()
-
-
-def _or_null(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or check(value)
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= MAX_NAME
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_amount(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= MAX_AMOUNT
-
-
-def _is_repeat(value: Any) -> bool:
-    return _is_whole(value, 1, MAX_REPEAT)
-
-
-def _is_exit_code(value: Any) -> bool:
-    return _is_whole(value, -MAX_EXIT_CODE, MAX_EXIT_CODE)
-
-
-_NAME_TEXT = f"a non-empty string of at most {MAX_NAME:,} characters"
-_AMOUNT_TEXT = "a number from 0 to 1e15"
-_EXIT_CODES = (
-    "agent_exit_code",
-    "opencode_exit_code",
-    "acceptance_exit_code",
-    "setup_exit_code",
-    "arm_setup_exit_code",
-)
-_TEXTS = (
-    "run_id",
-    "session_id",
-    "started_at_utc",
-    "ended_at_utc",
-    "workspace",
-    "prompt_file",
-    "acceptance_command",
-)
-_WHOLE = frozenset(("repeat", *_EXIT_CODES))
-_REQUIRED_AMOUNTS = AMOUNTS[1:6]
-_CHECKS: dict[str, tuple[Callable[[Any], bool], str, bool]] = {
-    "task_id": (_is_name, _NAME_TEXT, True),
-    "arm": (_is_name, _NAME_TEXT, True),
-    "repeat": (_is_repeat, f"an integer from 1 to {MAX_REPEAT}", True),
-    "success": (_is_flag, "true or false", True),
-    "duration_seconds": (_is_amount, _AMOUNT_TEXT, True),
-    **{name: (_or_null(_is_amount), f"{_AMOUNT_TEXT}, or null", True) for name in _REQUIRED_AMOUNTS},
-    **{name: (_or_null(_is_amount), f"{_AMOUNT_TEXT}, or null", False) for name in AMOUNTS[6:]},
-    "acceptance_first_pass": (_or_null(_is_flag), "true, false or null", False),
-    "infra_failure": (_or_null(_is_flag), "true, false or null", False),
-    **{name: (_or_null(_is_text), "a string or null", False) for name in _TEXTS},
-    **{name: (_or_null(_is_exit_code), "an integer or null", False) for name in _EXIT_CODES},
-}
+if __name__ == "__main__":
+    sys.stdout.write(generated_schema())

@@ -1,4 +1,4 @@
-"""The result of an analysis: findings, and how they are written as JSON, Markdown and a page."""
+"""The result of an analysis: findings, and how they are written as JSON and Markdown. `reports.ab` has the page."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import msgspec
 
 from evenhand.ab.findings import Findings
 from evenhand.ab.markdown import markdown
-from evenhand.ab.page import page
 from evenhand.core import jsontext
 
 
@@ -40,7 +39,3 @@ class AbReport(Findings, frozen=True, kw_only=True):
     def to_markdown(self) -> str:
         """The report for people, as Markdown."""
         return markdown(self)
-
-    def to_html(self) -> str:
-        """The report as one self-contained page with pictures."""
-        return page(self)

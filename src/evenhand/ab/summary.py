@@ -1,12 +1,10 @@
 """What each arm did by itself."""
 
-import math
+from fractions import Fraction
 
-import numpy as np
 from msgspec import Struct
 
 from evenhand.ab.arms import ArmRuns
-from evenhand.ab.table import Floats
 
 
 class ArmSummary(Struct, frozen=True, kw_only=True):
@@ -38,43 +36,35 @@ class ArmSummary(Struct, frozen=True, kw_only=True):
 
 
 def summarize(name: str, runs: ArmRuns) -> ArmSummary:
-    """The summary of one arm's runs."""
-    values = runs.values
-    known = ~np.isnan(values["cost_usd"])
-    costs = values["cost_usd"][known]
-    total = exact_sum(costs) if costs.size else None
+    """The summary of one arm's runs; sums, means and medians of decimals are exact and rounded once."""
+    costs = runs.exact["cost_usd"]
+    total = costs.sum() if costs.known.any() else None
     successes = int(runs.success.sum())
+    solved = int(runs.success[costs.known].sum())
+    medians = {metric: as_float(column.median()) for metric, column in runs.exact.items()}
     return ArmSummary(
         arm=name,
         runs=len(runs),
         successes=successes,
         success_rate=successes / len(runs) if len(runs) else None,
-        total_cost_usd=total,
-        avg_cost_usd=total / costs.size if total is not None else None,
-        median_cost_usd=median(costs),
-        median_duration_seconds=median(values["duration_seconds"]),
-        median_total_tokens=median(values["total_tokens"]),
-        median_non_cache_tokens=median(values["non_cache_tokens"]),
-        solved_per_dollar=int(runs.success[known].sum()) / total if total else None,
-        median_cache_read_tokens=median(values["cache_read_tokens"]),
-        median_cache_write_tokens=median(values["cache_write_tokens"]),
-        median_step_count=median(values["step_count"]),
-        median_tool_call_count=median(values["tool_call_count"]),
-        median_acceptance_cmd_count=median(values["acceptance_cmd_count"]),
+        total_cost_usd=as_float(total),
+        avg_cost_usd=as_float(costs.mean()),
+        median_cost_usd=medians["cost_usd"],
+        median_duration_seconds=medians["duration_seconds"],
+        median_total_tokens=medians["total_tokens"],
+        median_non_cache_tokens=medians["non_cache_tokens"],
+        solved_per_dollar=as_float(solved / total) if total else None,
+        median_cache_read_tokens=medians["cache_read_tokens"],
+        median_cache_write_tokens=medians["cache_write_tokens"],
+        median_step_count=medians["step_count"],
+        median_tool_call_count=medians["tool_call_count"],
+        median_acceptance_cmd_count=medians["acceptance_cmd_count"],
     )
 
 
-def median(values: Floats) -> float | None:
-    """The middle of the known values, or of their two middle ones; None when there are none."""
-    known = values[~np.isnan(values)]
-    return plain(float(np.median(known))) if known.size else None
-
-
-def exact_sum(values: Floats) -> float:
-    """The sum, rounded once: no order of the values changes a bit of it."""
-    return math.fsum(values.tolist())
-
-
-def plain(value: float) -> float:
-    """The value, with −0 as 0."""
-    return value + 0.0
+def as_float(value: Fraction | None) -> float | None:
+    """The nearest float; None for None, and for what is beyond every float (one success for 10⁻³²⁰ dollars)."""
+    try:
+        return None if value is None else float(value)
+    except OverflowError:
+        return None

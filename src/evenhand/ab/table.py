@@ -5,7 +5,8 @@ order of the lines it came from.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.ab.decimals import Flags, Floats, Integers
 from evenhand.ab.record import AMOUNTS, RunRecord, is_infra_failure, parse_record
 from evenhand.core.errors import InputError
 from evenhand.core.terminal import printable
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+LongNumbers = Mapping[tuple[int, str], Decimal]
+"""Row and field → the number as it was written, where a float does not give that text back."""
 
 _SHOWN_DUPLICATES = 20
 _row = attrgetter(
@@ -53,6 +54,8 @@ class RunTable:
     """Runs whose `success` does not agree with their acceptance exit code."""
     amounts: Mapping[str, Floats]
     """One column per measured field."""
+    long: Mapping[str, Mapping[int, Decimal]] = field(default_factory=dict)
+    """By field and row, the amounts that were written with more digits than a float holds."""
     invalid: tuple[str, ...] = ()
     """What was wrong with the first lines that were skipped."""
     invalid_count: int = 0
@@ -90,11 +93,15 @@ class TableBuilder:
         self._task_codes = _Codes()
         self._arm_codes = _Codes()
         self._blocks: list[tuple[NDArray[Any], ...]] = []
+        self._long: dict[tuple[int, str], Decimal] = {}
+        self._size = 0
 
-    def add(self, rows: Sequence[RunRecord], lines: Sequence[int]) -> None:
-        """Append records and the lines they came from."""
+    def add(self, rows: Sequence[RunRecord], lines: Sequence[int], long: LongNumbers | None = None) -> None:
+        """Append records, the lines they came from, and the amounts among them that floats cannot hold."""
         if not rows:
             return
+        self._long |= {(self._size + row, name): number for (row, name), number in (long or {}).items()}
+        self._size += len(rows)
         tasks, arms, repeats, success, flags, agents, opencodes, acceptance, *amounts = zip(
             *map(_row, rows), strict=True
         )
@@ -158,9 +165,20 @@ class TableBuilder:
             infra=infra,
             contradiction=contradiction,
             amounts={name: amounts[row][order] for row, name in enumerate(AMOUNTS)},
+            long=_long_by_field(self._long, order),
             invalid=tuple(invalid),
             invalid_count=invalid_count,
         )
+
+
+def _long_by_field(long: LongNumbers, order: NDArray[np.intp]) -> dict[str, dict[int, Decimal]]:
+    out: dict[str, dict[int, Decimal]] = {}
+    if long:
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        for (row, name), number in long.items():
+            out.setdefault(name, {})[int(place[row])] = number
+    return out
 
 
 def _sorted_codes(codes: Mapping[str, int], column: Integers) -> tuple[tuple[str, ...], Integers]:

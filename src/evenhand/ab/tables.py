@@ -40,7 +40,7 @@ _SUMMARY_ROWS = (
 def gate_table(report: Findings) -> TextTable:
     """The three gates."""
     return TextTable(
-        ("gate", report.treatment or DASH, report.control or DASH, "treatment is", "holds"),
+        ("gate", report.treatment or DASH, report.control or DASH, "treatment is", "holds", "proven"),
         [
             (
                 GATE_LABELS[gate.name],
@@ -48,6 +48,7 @@ def gate_table(report: Findings) -> TextTable:
                 gate_figure(gate, gate.control),
                 gate.standing,
                 {True: "yes", False: "no", None: "unknown"}[gate.holds],
+                "yes" if gate.proven else "no",
             )
             for gate in report.gates
         ],
@@ -80,12 +81,21 @@ def delta_table(report: Findings) -> TextTable:
                 interval_text(found.mean),
                 signed(delta.median),
                 interval_text(found.median),
-                p_text(test.p_value if test else None),
+                p_text(test.by_task_p_value if test else None),
                 f"{delta.pairs:,}",
             )
         )
     return TextTable(
-        ("paired delta", "mean", "95% interval", "median", "95% interval of the median", "p", "pairs"), rows
+        (
+            "paired delta",
+            "mean",
+            "95% interval",
+            "median",
+            "95% interval of the median",
+            "p by task",
+            "pairs",
+        ),
+        rows,
     )
 
 

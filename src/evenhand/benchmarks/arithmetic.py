@@ -5,8 +5,11 @@ from typing import Any
 
 from evenhand.benchmarks.definition import benchmark
 from evenhand.core.errors import InputError
-from evenhand.scoring.pattern import answer_line, numeric_match
+from evenhand.scoring.choice import stated_places
+from evenhand.scoring.pattern import numeric_match
+from evenhand.scoring.quantity import Quantity, last_number, number_of
 from evenhand.scoring.registry import scorer
+from evenhand.scoring.symbolic import math_equal
 from evenhand.scoring.types import ScorerInput
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -26,17 +29,13 @@ R is the result in its simplest form.
     target_field="answer",
     category_field="subject",
     description="500 competition problems",
+    requirements=["math-verify>=0.9", "sympy>=1.13"],
     sample=SAMPLES / "math500.jsonl",
 )
-@scorer
+@scorer(version="2")
 def math500(sample: ScorerInput) -> Any:
-    r"""The text after the last "Answer:" (or in the last `\boxed{}`), as mathematics."""
-    if "answer:" not in sample.response.lower() and "\\boxed" in sample.response:
-        boxed = sample.response[sample.response.rindex("\\boxed") :]
-        sample = ScorerInput(
-            response=f"Answer: {boxed}", target=sample.target, metadata=sample.metadata, config=sample.config
-        )
-    return answer_line(sample)
+    r"""The answer in the last `\boxed{}` or after the last "Answer:" equals the official one as mathematics."""
+    return math_equal(sample)
 
 
 def _gsm8k_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -57,10 +56,10 @@ def _gsm8k_row(row: dict[str, Any]) -> dict[str, Any]:
     description="grade-school word problems",
     sample=SAMPLES / "gsm8k.jsonl",
 )
-@scorer
+@scorer(version="2")
 def gsm8k(sample: ScorerInput) -> Any:
-    """The last number in the response."""
-    return numeric_match(sample)
+    """The number after the last "####" or "Answer:", else the last number."""
+    return numeric_match(sample, which="answer")
 
 
 MGSM_LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
@@ -79,7 +78,20 @@ def _mgsm_row(row: dict[str, Any]) -> dict[str, Any]:
     description="250 of GSM8K's problems in eleven languages",
     sample=SAMPLES / "mgsm.jsonl",
 )
-@scorer
+@scorer(version="2")
 def mgsm(sample: ScorerInput) -> Any:
-    """The last number in the response."""
-    return numeric_match(sample)
+    """The last number after "Answer:", in English or in the problem's language; without the word no answer."""
+    found = answer_number(sample.response)
+    expected = number_of(sample.target)
+    if found is None or expected is None:
+        return {"correct": False, "extracted": None}
+    return {"correct": found.value == expected.value, "extracted": found.text}
+
+
+def answer_number(response: str) -> Quantity | None:
+    """The last number after the last "Answer:" (in any language) that a number follows."""
+    for place in stated_places(response):
+        found = last_number(response[place:])
+        if found is not None:
+            return found
+    return None

@@ -53,9 +53,9 @@ def _mmlu_row(row: dict[str, Any]) -> dict[str, Any]:
     description="57 subjects, four choices",
     sample=SAMPLES / "mmlu.jsonl",
 )
-@scorer
+@scorer(version="2")
 def mmlu(sample: ScorerInput) -> Any:
-    """The letter after the last "Answer:"."""
+    """The letter of the last "Answer: X"."""
     return multichoice_regex(sample)
 
 
@@ -73,10 +73,10 @@ def _mmlu_pro_row(row: dict[str, Any]) -> dict[str, Any]:
     description="14 subjects, up to ten choices",
     sample=SAMPLES / "mmlu_pro.jsonl",
 )
-@scorer
+@scorer(version="2")
 def mmlu_pro(sample: ScorerInput) -> Any:
-    """The letter (A to J) after the last "Answer:"."""
-    return multichoice_regex(sample, pattern=r"(?i)Answer\s*:\s*([A-J])")
+    """The letter, A to J, of the last "Answer: X"."""
+    return multichoice_regex(sample, letters=LETTERS)
 
 
 def _gpqa_row(row: dict[str, Any], index: int, rng: random.Random) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _gpqa_row(row: dict[str, Any], index: int, rng: random.Random) -> dict[str, 
     description="graduate-level science, four choices in a seeded order (Diamond)",
     sample=SAMPLES / "gpqa.jsonl",
 )
-@scorer
+@scorer(version="2")
 def gpqa(sample: ScorerInput) -> Any:
-    """The letter after the last "Answer:"."""
+    """The letter of the last "Answer: X"."""
     return multichoice_regex(sample)

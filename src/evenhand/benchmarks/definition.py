@@ -4,6 +4,7 @@ import inspect
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, field
@@ -16,6 +17,8 @@ from evenhand.scoring.types import ScorerInput
 Row = Mapping[str, Any]
 Rows = str | Path | Callable[[], Iterable[Row]]
 """Where rows come from: `hf://org/name?config=&split=`, a file, or a function."""
+Prompt = str | Sequence[Mapping[str, str]] | Callable[[Row], Any]
+"""What is asked: a template, a list of messages whose contents are templates, or a function of the row."""
 ROLES = ("system", "user", "assistant")
 
 
@@ -50,7 +53,7 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     """Where the rows come from."""
     scorer: Scorer
     """What measures a response."""
-    prompt: str | Sequence[Mapping[str, str]] | Callable[[Row], Any] = ""
+    prompt: Prompt = ""
     """A template, a list of messages whose contents are templates, or a function of the row."""
     target_field: str = "target"
     """The column with the expected answer."""
@@ -94,20 +97,56 @@ class Benchmark(Struct, frozen=True, kw_only=True):
 
 
 def benchmark(
-    name: str, dataset: Rows, prompt: Any = "", **options: Any
+    name: str,
+    dataset: Rows,
+    prompt: Prompt = "",
+    *,
+    target_field: str = "target",
+    system_prompt: str = "",
+    field_mapping: Mapping[str, str] = MappingProxyType({}),
+    prepare_row: Callable[..., Row | None] | None = None,
+    seed_fn: Callable[..., Any] | None = None,
+    extra: Mapping[str, Any] = MappingProxyType({}),
+    requirements: Sequence[str] = (),
+    few_shot: Sequence[Row] = (),
+    few_shot_answer: str = "",
+    category_field: str = "category",
+    judge: Any = None,
+    uses_sandbox: bool = False,
+    max_tokens: int | None = None,
+    description: str = "",
+    version: str = "1",
+    sample: Path | None = None,
 ) -> Callable[[Scorer | Callable[..., Any]], Benchmark]:
     """Make a benchmark of the scorer below; the options are the fields of `Benchmark`."""
-    unknown = sorted(set(options) - set(Benchmark.__struct_fields__))
-    if unknown:
-        raise OptionError(f"@benchmark has no option '{unknown[0]}'")
     if not name or any(c in name for c in "/\\\0") or name.startswith("."):
         raise OptionError(f"'{name}' cannot name a benchmark: it becomes part of file names")
-    if not prompt and "seed_fn" not in options:
+    if not prompt and seed_fn is None:
         raise OptionError(f"benchmark '{name}' needs a prompt or a seed_fn")
 
     def decorate(function: Scorer | Callable[..., Any]) -> Benchmark:
-        measured = function if isinstance(function, Scorer) else scorer(function)
-        made = Benchmark(name=name, dataset=dataset, prompt=prompt, scorer=measured, **options)
+        made = Benchmark(
+            name=name,
+            dataset=dataset,
+            scorer=function if isinstance(function, Scorer) else scorer(function),
+            prompt=prompt,
+            target_field=target_field,
+            system_prompt=system_prompt,
+            field_mapping=dict(field_mapping),
+            prepare_row=prepare_row,
+            seed_fn=seed_fn,
+            extra=dict(extra),
+            requirements=requirements,
+            few_shot=few_shot,
+            few_shot_answer=few_shot_answer,
+            category_field=category_field,
+            judge=judge,
+            uses_sandbox=uses_sandbox,
+            max_tokens=max_tokens,
+            description=description,
+            version=version,
+            sample=sample,
+        )
         ProblemMaker(made)  # a bad template is found here, not in the middle of a run
         return made
 

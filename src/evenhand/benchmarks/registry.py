@@ -5,32 +5,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from evenhand.benchmarks import built_in
 from evenhand.benchmarks.definition import Benchmark
-from evenhand.core.errors import InputError, UnknownName
+from evenhand.core.errors import InputError, MissingFile, UnknownName
+from evenhand.core.lazy_names import public_names
 
 ENTRY_POINTS = "evenhand.benchmarks"
 
-# name -> module that defines it; imported when asked for
-BUILT_IN = {
-    "drop": "reading",
-    "gpqa": "choice",
-    "gsm8k": "arithmetic",
-    "healthbench": "judged",
-    "humaneval": "programs",
-    "math500": "arithmetic",
-    "mgsm": "arithmetic",
-    "mmlu": "choice",
-    "mmlu_pro": "choice",
-    "simpleqa": "judged",
-    "triviaqa": "reading",
-    "xstest": "safety",
-}
+BUILT_IN = frozenset(public_names(built_in))
+"""The names of the built-in benchmarks."""
 
 
 def benchmark_names() -> list[str]:
@@ -41,7 +29,7 @@ def benchmark_names() -> list[str]:
 def get_benchmark(name: str) -> Benchmark:
     """The benchmark of that name; `UnknownName` suggests the nearest."""
     if name in BUILT_IN:
-        made = getattr(import_module(f"evenhand.benchmarks.{BUILT_IN[name]}"), name)
+        made = getattr(built_in, name)
         assert isinstance(made, Benchmark)
         return made
     for point in entry_points(group=ENTRY_POINTS, name=name):
@@ -72,7 +60,7 @@ def find_benchmarks(spec: str) -> list[Benchmark]:
 def load_file(path: Path) -> list[Benchmark]:
     """The benchmarks that a Python file defines, in the order of their definition."""
     if not path.is_file():
-        raise InputError("no such file", path=path)
+        raise MissingFile("no such file", path=path)
     resolved = path.resolve()
     name = f"evenhand_file_{sha256(str(resolved).encode()).hexdigest()[:12]}"
     loaded = importlib.util.spec_from_file_location(name, resolved)

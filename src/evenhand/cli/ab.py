@@ -5,10 +5,13 @@ from pathlib import Path
 import click
 
 from evenhand.ab import analyze, load_records
+from evenhand.ab.arms import unknown_arms
 from evenhand.cli.ab_files import exit_status, write_report
 from evenhand.cli.ab_text import print_report
 from evenhand.cli.lazy import Entry, LazyGroup
-from evenhand.cli.output import format_option, print_json
+from evenhand.cli.output import format_option, print_json, save_audit
+from evenhand.compare.audit import ab_audit
+from evenhand.core.errors import Exit
 
 ANALYZE_EXAMPLES = """
 \b
@@ -18,7 +21,7 @@ Examples:
   evenhand ab analyze collected.jsonl --strict && deploy
 
 \b
-Exit status: 0 analyzed, 2 bad input or insufficient data.
+Exit status: 0 analyzed, 64 bad usage, 65 bad input or insufficient data, 66 no such file.
 With --strict: 0 prefer the treatment, 1 prefer the control, 2 mixed or insufficient.
 """
 
@@ -64,6 +67,11 @@ def command() -> None:
 @click.option(
     "--seed", default=0, type=click.IntRange(min=0), show_default=True, help="Seed of every resampling."
 )
+@click.option(
+    "--audit",
+    type=click.Path(path_type=Path),
+    help="Also write everything that the decision was made from, for tools/verify_verdict.py.",
+)
 @format_option
 def analyze_command(
     records: Path,
@@ -77,25 +85,38 @@ def analyze_command(
     require_significance: bool,
     strict: bool,
     seed: int,
+    audit: Path | None,
     format_: str,
 ) -> int:
     """Decide between two arms from RECORDS, a JSON Lines file with one run per line."""
+    table = load_records(records, skip_invalid=skip_invalid)
     report = analyze(
-        load_records(records, skip_invalid=skip_invalid),
+        table,
         treatment,
         control,
         null_as_zero=null_as_zero,
         require_significance=require_significance,
         seed=seed,
     )
-    written = write_report(
-        report,
-        json_file=output_json or records.parent / "analysis.json",
-        md_file=output_md or records.parent / "analysis.md",
-        html_file=html,
-    )
+    written = []
+    # A mistyped name must not overwrite the report of the right one, nor end with the status of a verdict.
+    unknown = unknown_arms(table.arms, treatment, control)
+    if not unknown:
+        written = write_report(
+            report,
+            json_file=output_json or records.parent / "analysis.json",
+            md_file=output_md or records.parent / "analysis.md",
+            html_file=html,
+        )
+        if audit is not None:
+            options = {
+                "null_as_zero": null_as_zero,
+                "require_significance": require_significance,
+                "seed": seed,
+            }
+            save_audit(audit, ab_audit(records, report.to_dict(), options))
     if format_ == "json":
         print_json(report.to_dict())
     else:
         print_report(report, written)
-    return exit_status(report, strict=strict)
+    return Exit.DATA if unknown else exit_status(report, strict=strict)

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from evenhand.ab import load_records
-from evenhand.cli.eval_record import connected
 from evenhand.cli.output import format_option, print_json
+from evenhand.evaluation.connecting import connected
 from evenhand.evaluation.trials.recording import record_arms
 
 
@@ -22,7 +22,8 @@ Each arm becomes an experiment on one dataset of tasks; compare them with
 GET /v1/experiments/ID/compare/OTHER. Sending the same runs twice changes nothing.
 
 \b
-Exit status: 0 recorded, 1 the service refused or cannot be reached, 2 bad input or usage.""",
+Exit status: 0 recorded, 64 bad usage, 65 bad input or a refusal by the service, 66 no such file,
+69 the service cannot be reached.""",
 )
 @click.argument("records", type=click.Path(path_type=Path))
 @click.argument("target")

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import click
-from msgspec import Struct
 
 from evenhand.ab import analyze, load_records
 from evenhand.ab.numbers import counted
@@ -16,7 +15,7 @@ from evenhand.core.terminal import preview, printable
 from evenhand.evaluation.trials.ledger import finished_trials
 from evenhand.evaluation.trials.plan import planned
 from evenhand.evaluation.trials.runner import Progress, RunOptions, RunOutcome, run_suite
-from evenhand.evaluation.trials.suite import Choice, Command, LoadedSuite, choose, load_suite
+from evenhand.evaluation.trials.suite import Choice, Command, LoadedSuite, Sides, choose, load_suite, sides_of
 from evenhand.evaluation.trials.workspaces import resolve_commit
 
 SHOWN_TRIALS = 20
@@ -32,17 +31,10 @@ Run the same command again after an interruption or a crash: finished trials are
 tasks or arms may join a run later.
 
 \b
-Exit status: 0 finished and analyzed, 2 bad input or insufficient data, 75 the folder is in use,
-130 or 143 interrupted (resume with the same command).
+Exit status: 0 finished and analyzed, 64 bad usage, 65 bad input or insufficient data, 66 no such file,
+75 the folder is in use, 130 or 143 interrupted (resume with the same command).
 With --strict: 0 prefer the treatment, 1 prefer the control, 2 mixed or insufficient.
 """
-
-
-class Sides(Struct, frozen=True, kw_only=True):
-    """Which arms the analysis compares; None where it is to find out by itself."""
-
-    treatment: str | None
-    control: str | None
 
 
 def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -92,7 +84,7 @@ def run_command(
         keep_workspaces=keep_workspaces,
         retry_infra=retry_infra,
     )
-    sides = _sides(choice, treatment, control)
+    sides = sides_of(choice, treatment, control)
     if dry_run:
         show_plan(loaded, choice, options)
         return 0
@@ -103,16 +95,6 @@ def run_command(
         return 128 + outcome.interrupted_by
     assert outcome.collected is not None
     return _finish(outcome, sides, strict=strict)
-
-
-def _sides(choice: Choice, treatment: str | None, control: str | None) -> Sides:
-    """Names given win; of exactly two arms without telling names the first is the treatment."""
-    names = [arm.name for arm in choice.arms]
-    if treatment is None and control is None and len(names) == 2:
-        telling = sorted(names, key=lambda name: name.startswith("without_"))
-        if not (telling[0].startswith("with_") and telling[1].startswith("without_")):
-            return Sides(treatment=names[0], control=names[1])
-    return Sides(treatment=treatment, control=control)
 
 
 def _finish(outcome: RunOutcome, sides: Sides, *, strict: bool) -> int:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from evenhand.ab.decision import Verdict
 from evenhand.ab.markdown import data_lines
-from evenhand.ab.narrative import next_steps, reasons, verdict_line
+from evenhand.ab.narrative import interval_notes, next_steps, reasons, verdict_line
 from evenhand.ab.numbers import counted
 from evenhand.ab.report import AbReport
 from evenhand.ab.tables import TextTable, delta_table, summary_table
@@ -26,7 +26,8 @@ _STYLES: dict[Verdict, str] = {
 def print_report(report: AbReport, written: Sequence[Path]) -> None:
     """Print the report and where its files are."""
     out = console()
-    style = _STYLES[report.verdict] if report.readiness.ready else "bold yellow"
+    settled = report.readiness.ready and all(gate.proven for gate in report.gates)
+    style = _STYLES[report.verdict] if settled else "bold yellow"
     out.print(Text(f"Decision: {printable(verdict_line(report))}", style=style))
     _lines(out, "Why", reasons(report))
     _lines(out, "What to do next", next_steps(report))
@@ -36,9 +37,12 @@ def print_report(report: AbReport, written: Sequence[Path]) -> None:
         for part in fitted(delta_table(report), out.width):
             _table(out, title, part)
             title = ""
+        _lines(out, "Without an interval", interval_notes(report))
     _lines(out, "Data", data_lines(report))
-    if written:
-        out.print()
+    out.print()
+    if not written:
+        out.print(Text("Nothing written: no run has an arm of that name.", style="dim"))
+    else:
         out.print(Text("Written: " + ", ".join(printable(str(path)) for path in written), style="dim"))
 
 

@@ -7,16 +7,35 @@ import click
 from msgspec.structs import replace
 from rich.console import Console
 
-from evenhand.cli.output import console, format_option, interval_text, print_json, table
+from evenhand import settings
+from evenhand.cli.output import (
+    console,
+    format_option,
+    interval_text,
+    print_json,
+    save_audit,
+    save_text,
+    table,
+)
+from evenhand.compare.audit import compare_audit, digests
 from evenhand.compare.comparison import Comparison, Options, compare_runs
+from evenhand.compare.coverage import share_text
+from evenhand.compare.family import correct_together
 from evenhand.compare.many import ManyRuns, compare_many
-from evenhand.compare.markdown import comparison_markdown, facts, interval, many_markdown
-from evenhand.compare.page import comparison_page
 from evenhand.compare.sequential import SequentialComparison, compare_sequentially
 from evenhand.compare.verdict import EXIT_STATUS, VerdictName
-from evenhand.core.errors import Incomparable, InputError, OptionError, UserError
+from evenhand.core.errors import Incomparable, InputError, OptionError
+from evenhand.core.secret import Secret
 from evenhand.core.terminal import preview, printable
-from evenhand.results import RunResults, read_run, run_folders, write_text
+from evenhand.integrations.comparable import load_sides
+from evenhand.reports.comparison_markdown import (
+    cell,
+    comparison_markdown,
+    facts,
+    interval,
+    many_markdown,
+)
+from evenhand.results import RunResults, read_run
 
 SEVERITY: dict[VerdictName, int] = {"PASS": 0, "WARN": 1, "INCONCLUSIVE": 2, "BLOCK": 3}
 STYLES = {"PASS": "bold green", "WARN": "bold yellow", "INCONCLUSIVE": "bold yellow", "BLOCK": "bold red"}
@@ -35,16 +54,24 @@ Examples:
   evenhand compare runs/base runs/candidate --max-drop 0.01 --strict
   evenhand compare runs/base runs/candidate --show-flips --report out.html
   evenhand compare runs/a runs/b runs/c          several runs: a table and who cannot be told apart
+  evenhand compare runs/base runs/candidate --audit audit.json && python tools/verify_verdict.py audit.json
   evenhand compare runs/base runs/candidate --sequential   may be looked at while both runs grow
+  evenhand compare before.json after.json        files of promptfoo, Inspect, lm-eval, DeepEval, scores.jsonl
+  evenhand compare URL/experiments/A URL/experiments/B     experiments of a scoring service
 
 \b
 Verdicts (with --strict also the exit status):
-  PASS 0          no real drop, and one larger than --max-drop is ruled out
-  BLOCK 1         a real drop, larger than --max-drop
-  WARN 2          a real drop, within --max-drop
-  INCONCLUSIVE 2  the data cannot tell"""
+  PASS 0          no drop is shown, and one larger than --max-drop is ruled out
+  BLOCK 1         a drop is shown, and its estimate is larger than --max-drop
+  WARN 2          a drop is shown, and its estimate is within --max-drop
+  INCONCLUSIVE 2  the data cannot tell, or too much is missing
+Otherwise: 64 bad usage, 65 bad or incomparable input, 66 no such file."""
 )
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--scorer", "scorers", multiple=True, help="Of a file with several scorers: only this one.")
+@click.option(
+    "--token", help="The token of the service whose experiments are compared; default EVENHAND_TOKEN."
+)
 @click.option(
     "--max-drop",
     type=float,
@@ -55,9 +82,9 @@ Verdicts (with --strict also the exit status):
 @click.option(
     "--min-coverage",
     type=float,
-    default=0.0,
+    default=0.98,
     show_default=True,
-    help="The part of the pairs that must be compared.",
+    help="The part of the samples that each side must have scored for a PASS, unless the worst case passes too.",
 )
 @click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Confidence level of the intervals."
@@ -68,11 +95,22 @@ Verdicts (with --strict also the exit status):
 @click.option(
     "--sequential", is_flag=True, help="An anytime-valid verdict that may be looked at after every sample."
 )
+@click.option(
+    "--cluster-field",
+    help="Metadata field that names what problems share, such as a passage: only clusters count as independent.",
+)
 @click.option("--force", is_flag=True, help="Compare although the runs did not measure the same thing.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write a report: out.md or out.html.")
+@click.option(
+    "--audit",
+    type=click.Path(path_type=Path),
+    help="Also write everything that the verdict was made from, for tools/verify_verdict.py.",
+)
 @format_option
 def command(
-    runs: tuple[Path, ...],
+    runs: tuple[str, ...],
+    scorers: tuple[str, ...],
+    token: str | None,
     max_drop: float,
     min_coverage: float,
     confidence: float,
@@ -81,41 +119,66 @@ def command(
     show_flips: bool,
     sequential: bool,
     force: bool,
+    cluster_field: str | None,
     report: Path | None,
+    audit: Path | None,
     format_: str,
 ) -> int:
     """Compare a candidate run with a base run, problem by problem.
 
     BASE and CAND are run folders, bundles (eval-*.json) or results files; folders of run folders are compared
-    benchmark by benchmark. Three or more runs give a table instead.
+    benchmark by benchmark. Files of other tools, `scores.jsonl` and experiments of a service (URL/experiments/ID)
+    are compared scorer by scorer. Three or more runs give a table instead.
     """
     if len(runs) < 2:
         raise OptionError("compare needs at least two runs: a base and a candidate")
     if report is not None and report.suffix not in (".md", ".html"):
         raise OptionError(f"--report writes .md or .html, not '{report.name}'")
     options = Options(
-        max_drop=max_drop, min_coverage=min_coverage, confidence_level=confidence, seed=seed, force=force
+        max_drop=max_drop,
+        min_coverage=min_coverage,
+        confidence_level=confidence,
+        seed=seed,
+        force=force,
+        cluster_field=cluster_field,
     )
     if len(runs) > 2 and (strict or show_flips or sequential):
         raise OptionError("--strict, --show-flips and --sequential are for two runs: a base and a candidate")
     if sequential and (show_flips or report is not None):
         raise OptionError("--sequential says where two growing runs stand: it has no flips and no report")
+    if (cluster_field is not None or audit is not None) and (sequential or len(runs) > 2):
+        raise OptionError("--cluster-field and --audit are for one look at two runs: a base and a candidate")
     try:
         if len(runs) > 2:
-            _check_distinct(runs)
-            return _many([read_run(path) for path in runs], options, report, format_)
+            paths = [Path(run) for run in runs]
+            _check_distinct(paths)
+            return _many([read_run(path) for path in paths], options, report, format_)
         if sequential:
-            return _show_sequential(_looked_at(runs[0], runs[1], options), format_, strict)
-        pairs = paired_paths(*runs)
-        return _show(
-            [compare_runs(read_run(a), read_run(b), options) for a, b in pairs],
-            format_,
-            strict,
-            show_flips,
-            report,
-        )
+            return _show_sequential(_looked_at(Path(runs[0]), Path(runs[1]), options), format_, strict)
+        sides = load_sides(runs[0], runs[1], scorers=scorers, token=_secret(token))
+        for name in sides.lonely:
+            click.echo(f"Only on one side, not compared: {printable(name)}", err=True)
+        for words in sides.notes:
+            click.echo(f"Note: {printable(words)}", err=True)
+        pairs = sides.pairs()
+        tried = [(_compared(a, b, options, alone=len(pairs) == 1), (a, b)) for a, b in pairs]
+        compared = [(one, pair) for one, pair in tried if one is not None]
+        found = correct_together([one for one, _ in compared], options)
+        left_out = [pair[0].name for one, pair in tried if one is None]
+        left_out += sorted(sides.base.keys() & set(sides.lonely))
+        if audit is not None and found:
+            document = compare_audit(
+                found,
+                [pair for _, pair in compared],
+                options,
+                verdict=_worst(found, bool(left_out)),
+                left_out=left_out,
+                inputs=digests({"base": runs[0], "candidate": runs[1]}),
+            )
+            save_audit(audit, document)
+        return _show(found, left_out, format_, strict, show_flips, report)
     except Incomparable as error:
-        raise UserError(f"{error}{RESCORE_HINT}") from None
+        raise Incomparable(error.differences, hint=RESCORE_HINT) from None
 
 
 def _check_distinct(runs: Sequence[Path]) -> None:
@@ -126,60 +189,93 @@ def _check_distinct(runs: Sequence[Path]) -> None:
         seen.add(path.resolve())
 
 
+def _compared(base: RunResults, candidate: RunResults, options: Options, *, alone: bool) -> Comparison | None:
+    """The comparison; of several scorers one with too little data is named, and does not stop the others."""
+    try:
+        return compare_runs(base, candidate, options)
+    except InputError as error:
+        if alone:
+            raise
+        click.echo(f"Not compared: {printable(base.name)}: {printable(str(error))}", err=True)
+        return None
+
+
+def _secret(token: str | None) -> Secret | None:
+    return Secret(token) if token else settings.load().token
+
+
 def _looked_at(base: Path, candidate: Path, options: Options) -> list[SequentialComparison]:
     # Only this needs the runner's packages, and they take their time to load.
     from evenhand.evaluation.growing import is_growing, read_growing
 
-    growing = is_growing(base) or is_growing(candidate)
-    pairs = [(base, candidate)] if growing else paired_paths(base, candidate)
-    return [compare_sequentially(read_growing(a), read_growing(b), options) for a, b in pairs]
-
-
-def paired_paths(base: Path, candidate: Path) -> list[tuple[Path, Path]]:
-    """The runs that belong together: two single runs, or the benchmarks that two folders share."""
-    mine, theirs = run_folders(base), run_folders(candidate)
-    if len(mine) == 1 and len(theirs) == 1:
-        return [(next(iter(mine.values())), next(iter(theirs.values())))]
-    shared = sorted(mine.keys() & theirs.keys())
-    if not shared:
-        raise InputError(f"no benchmark in common: {', '.join(mine)} against {', '.join(theirs)}")
-    for name in sorted(mine.keys() ^ theirs.keys()):
-        click.echo(f"Only on one side, not compared: {printable(name)}", err=True)
-    return [(mine[name], theirs[name]) for name in shared]
+    if is_growing(base) or is_growing(candidate):
+        return [compare_sequentially(read_growing(base), read_growing(candidate), options)]
+    pairs = load_sides(str(base), str(candidate)).pairs()
+    # Several benchmarks share the error rate.
+    level = 1 - (1 - options.confidence_level) / len(pairs)
+    options = replace(options, confidence_level=level)
+    return [compare_sequentially(a, b, options, growing=False) for a, b in pairs]
 
 
 def _show(
-    found: Sequence[Comparison], format_: str, strict: bool, show_flips: bool, report: Path | None
+    found: Sequence[Comparison],
+    left_out: Sequence[str],
+    format_: str,
+    strict: bool,
+    show_flips: bool,
+    report: Path | None,
 ) -> int:
-    worst = max((one.verdict.name for one in found), key=SEVERITY.__getitem__)
+    if not found:
+        raise InputError("there is nothing that can be compared")
+    worst = _worst(found, bool(left_out))
     if report is not None:
-        write_text(report, _report_text(found, report.suffix))
+        save_text(report, _report_text(found, left_out, report.suffix))
     if format_ == "json":
         shown = [one if show_flips else replace(one, flips=[]) for one in found]
-        print_json({"verdict": worst, "comparisons": shown})
+        print_json({"verdict": worst, "left_out": list(left_out), "comparisons": shown})
     else:
         out = console()
         for one in found:
             _print(out, one, show_flips)
-        if len(found) > 1:
+        if len(found) > 1 or left_out:
             out.print(f"[{STYLES[worst]}]Overall: {worst}[/]")
+        if left_out:
+            out.print(_left_out_words(left_out), markup=False)
         if report is not None:
             out.print(f"Report: {printable(str(report))}", markup=False)
     return EXIT_STATUS[worst] if strict else 0
 
 
-def _report_text(found: Sequence[Comparison], suffix: str) -> str:
+def _worst(found: Sequence[Comparison], some_left_out: bool) -> VerdictName:
+    verdicts: list[VerdictName] = [one.verdict.name for one in found]
+    if some_left_out:  # what could not be compared might have fallen
+        verdicts.append("INCONCLUSIVE")
+    return max(verdicts, key=SEVERITY.__getitem__)
+
+
+def _left_out_words(left_out: Sequence[str]) -> str:
+    return f"Of the base's benchmarks these could not be compared: {', '.join(map(printable, left_out))}."
+
+
+def _report_text(found: Sequence[Comparison], left_out: Sequence[str], suffix: str) -> str:
     if suffix == ".md":
-        return "\n".join(comparison_markdown(one) for one in found)
-    if len(found) > 1:
+        parts = [comparison_markdown(one) for one in found]
+        if left_out:
+            parts.insert(0, f"**Overall: {_worst(found, True)}.** {cell(_left_out_words(left_out))}\n")
+        return "\n".join(parts)
+    if len(found) > 1 or left_out:
         raise OptionError(
             "an HTML report holds one benchmark: name one run folder on each side, or write .md"
         )
+    from evenhand.reports.comparison import comparison_page
+
     return comparison_page(found[0])
 
 
 def _print(out: Console, found: Comparison, show_flips: bool) -> None:
     verdict = found.verdict
+    for change in found.treatment:
+        out.print(f"Treatment: {printable(str(change))}", markup=False)
     out.print(f"[{STYLES[verdict.name]}]{verdict.name}[/]", end=" ")
     out.print(f"{printable(found.benchmark)}: {verdict.sentence}", markup=False)
     for reason in verdict.reasons:
@@ -190,11 +286,21 @@ def _print(out: Console, found: Comparison, show_flips: bool) -> None:
             name,
             preview(side.name, 60),
             interval_text(side.mean),
+            f"{side.lowest_mean:.4f} to {side.highest_mean:.4f}",
             *(f"{n:,}" for n in (side.tally.scored, side.tally.unscored, side.tally.failed)),
         ]
         for name, side in (("base", found.base), ("candidate", found.candidate))
     ]
-    out.print(table("", ["", "run", "mean", "scored", "unscored", "failed"], sides, numeric_from=2))
+    columns = [
+        "",
+        "run",
+        f"mean over {found.base.covered}",
+        "worst to best case",
+        "scored",
+        "unscored",
+        "failed",
+    ]
+    out.print(table("", columns, sides, numeric_from=2))
     out.print(f"\n{facts(found)}", markup=False)
     if found.categories:
         rows = [
@@ -252,7 +358,7 @@ def _many(runs: Sequence[RunResults], options: Options, report: Path | None, for
     if report is not None:
         if report.suffix != ".md":
             raise OptionError("the report on several runs is Markdown: name a .md file")
-        write_text(report, many_markdown(found))
+        save_text(report, many_markdown(found))
     if format_ == "json":
         print_json(found)
     else:
@@ -273,6 +379,8 @@ def _print_many(out: Console, found: ManyRuns) -> None:
         [
             one.name,
             interval_text(one.mean),
+            f"{one.lowest_mean:.4f} to {one.highest_mean:.4f}",
+            share_text(one.share),
             f"{one.tally.scored:,}",
             f"{one.tally.unscored:,}",
             f"{one.tally.failed:,}",
@@ -280,7 +388,9 @@ def _print_many(out: Console, found: ManyRuns) -> None:
         ]
         for one in found.runs
     ]
-    out.print(table("", ["run", "mean", "scored", "unscored", "failed", "group"], runs))
+    mean = f"mean over {found.problems:,} shared problems"
+    columns = ["run", mean, "worst to best case", "coverage", "scored", "unscored", "failed", "group"]
+    out.print(table("", columns, runs))
     out.print("Runs that share a letter cannot be told apart.\n")
     pairs = [
         [one.first, one.second, interval(one.delta, sign=True), f"{one.p_adjusted:.3g}"]

@@ -1,8 +1,18 @@
 """`evenhand eval`: run benchmarks, list them, look at results, put shards together."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from evenhand.cli.lazy import Entry, LazyGroup
+
+if TYPE_CHECKING:  # for the import linter: `COMMANDS` names these modules
+    from evenhand.cli import (  # noqa: F401
+        eval_record,
+        eval_rescore,
+        eval_run,
+        eval_views,
+    )
 
 COMMANDS = {
     "run": Entry("evenhand.cli.eval_run", "run benchmarks against a model", "run"),

@@ -1,19 +1,12 @@
 """`evenhand eval record`, and `--record` of `eval run`: a finished run goes to the scoring service."""
 
-import secrets
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from evenhand import settings
-from evenhand.client.service import ServiceClient
-from evenhand.core.errors import EvenhandError, ServiceError
-from evenhand.core.secret import Secret
+from evenhand.core.errors import EvenhandError
 from evenhand.core.terminal import printable
+from evenhand.evaluation.connecting import connected
 from evenhand.evaluation.recording import Recorded, record_run
 
 
@@ -29,8 +22,8 @@ def record(folder: Path, target: str, token: str | None, project: str) -> None:
     evenhand eval record out http://127.0.0.1:8321 --project models
     evenhand eval record out evenhand.db
 
-    Sending the same results twice changes nothing. Exit status: 0 recorded, 1 the service refused or cannot be
-    reached, 2 bad input or usage.
+    Sending the same results twice changes nothing. Exit status: 0 recorded, 64 bad usage, 65 bad
+    input or a refusal by the service, 66 no such folder, 69 the service cannot be reached.
     """
     click.echo(_words(send(folder, target, token, project), target))
 
@@ -48,58 +41,6 @@ def send(folder: Path, target: str, token: str | None, project: str) -> Recorded
     """Record the run."""
     with connected(target, token) as client:
         return record_run(folder, client, project)
-
-
-@contextmanager
-def connected(target: str, token: str | None) -> Iterator[ServiceClient]:
-    """A client of the service at `target`; a file is opened by a server of our own for as long as it takes."""
-    key = Secret(token) if token else settings.load().token
-    if "://" in target and not target.startswith("sqlite:"):
-        with ServiceClient(target, key) as client:
-            yield client
-    else:
-        with _serving(target) as (url, admin), ServiceClient(url, admin) as client:
-            yield client
-
-
-@contextmanager
-def _serving(target: str) -> Iterator[tuple[str, Secret]]:
-    token = "evh_" + secrets.token_urlsafe(32)
-    database = target if target.startswith("sqlite:") else f"sqlite:///{Path(target).resolve()}"
-    process = subprocess.Popen(  # noqa: S603  our own command
-        [
-            sys.executable,
-            "-m",
-            "evenhand",
-            "serve",
-            "--port",
-            "0",
-            "--database",
-            database,
-            "--log-level",
-            "error",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=settings.child_environment(EVENHAND_ADMIN_TOKEN=token),
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        address = next((word for word in line.split() if word.startswith("http://")), None)
-        if address is None:
-            process.kill()
-            _, errors = process.communicate()
-            raise ServiceError(f"{database} cannot be opened: {errors.strip().splitlines()[-1:] or line}")
-        yield address, Secret(token)
-    finally:
-        process.terminate()
-        try:
-            process.communicate(timeout=15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
 
 
 def _words(recorded: Recorded, target: str) -> str:

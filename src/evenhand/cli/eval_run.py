@@ -4,28 +4,33 @@ import asyncio
 import shlex
 import signal
 import sys
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from msgspec import Struct
 
 from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
 from evenhand.cli.eval_progress import ProgressLine
 from evenhand.cli.formats import format_option, print_json
 from evenhand.cli.judge_options import prices
-from evenhand.core.errors import EvenhandError, OptionError, RunConflict
+from evenhand.cli.think_tags import THINK_TAGS_HELP
+from evenhand.core.errors import EvenhandError, InputError, OptionError, RunConflict
 from evenhand.core.ids import new_id
+from evenhand.core.jsontext import decode
 from evenhand.core.secret import Secret
 from evenhand.core.terminal import printable
 from evenhand.core.timestamps import format_instant, now
-from evenhand.evaluation.config import Job, RunConfig, Sampling, Selection, Service
+from evenhand.evaluation.config import Job, RunSettings, Service
+from evenhand.evaluation.model_names import Located, locate
 from evenhand.evaluation.pipeline import Pipeline, Stopped
 from evenhand.evaluation.runner import Evaluation, Resume
+from evenhand.models.reasoning import parse_tags
 
 if TYPE_CHECKING:
     from evenhand.evaluation.artifacts import Written
+    from evenhand.evaluation.report import ReportWriter
 
 WITH_CONFIG = frozenset(
     {
@@ -47,13 +52,157 @@ EXAMPLES = """
 \b
 Examples:
   evenhand eval run --bench gsm8k --model-url http://127.0.0.1:8000/v1 --model-id my-model -o out
+  evenhand eval run --bench mmlu --model openai/gpt-4o --judge anthropic/claude-sonnet-4-5
   evenhand eval run --bench ./my_bench.py --model-url ... --model-id ... --max-problems 20
   evenhand eval run --bench simpleqa --model-url ... --model-id ... --judge-url ... --judge-id gpt-4o
   evenhand eval run nightly.yaml -o nightly --resume
 
-Exit status: 0 done, 1 some samples could not be measured (0 with --allow-errors), 2 bad input or usage,
+Exit status: 0 done, 1 some samples could not be measured (0 with --allow-errors), 64 bad usage,
+65 bad input, 66 no such file, 69 the model cannot be reached, 74 the results cannot be written,
 75 another process works on the run, 130 interrupted.
 """
+
+
+class RunOptions(Struct, frozen=True, kw_only=True):
+    """Everything that the command line can say; a test holds it against the options below."""
+
+    config: Path | None
+    benches: tuple[str, ...]
+    model_name: str | None
+    model_url: str | None
+    model_id: str | None
+    api_key: str | None
+    dialect: Literal["openai", "anthropic"]
+    judge_name: str | None
+    judge_url: str | None
+    judge_id: str | None
+    judge_api_key: str | None
+    judge_dialect: Literal["openai", "anthropic"]
+    dataset: str | None
+    sample: bool
+    system_prompt: str | None
+    repeats: int
+    max_problems: int | None
+    shuffle_seed: int | None
+    shard: tuple[int, int] | None
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int | None
+    max_completion_tokens: int | None
+    reasoning_effort: str | None
+    extra_body: tuple[str, ...]
+    seed: int | None
+    stop: tuple[str, ...]
+    think_tags: str
+    concurrency: int
+    sandboxes: int
+    timeout: float
+    tries: int
+    spend_cap_usd: float | None
+    price: str | None
+    judge_price: str | None
+    output: Path | None
+    resume: bool
+    allow_drift: bool
+    allow_errors: bool
+    record: str | None
+    record_token: str | None
+    record_project: str
+    format_: str
+
+    def settings(self) -> RunSettings:
+        """What the flags say about the run."""
+        return RunSettings(
+            dataset=self.dataset,
+            system_prompt=self.system_prompt,
+            repeats=self.repeats,
+            max_problems=self.max_problems,
+            shuffle_seed=self.shuffle_seed,
+            shard=self.shard,
+            sample=self.sample,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_tokens=self.max_tokens,
+            max_completion_tokens=self.max_completion_tokens,
+            reasoning_effort=self.reasoning_effort,
+            extra_body=body_fields(self.extra_body),
+            seed=self.seed,
+            stop=self.stop,
+            think_tags=parse_tags(self.think_tags),
+            concurrency=self.concurrency,
+            sandboxes=self.sandboxes,
+            spend_cap_usd=self.spend_cap_usd,
+        )
+
+    def model(self) -> Service:
+        """The model under test."""
+        if self.model_name is not None:
+            if self.model_url or self.model_id:
+                raise OptionError("give --model, or --model-url and --model-id, not both")
+            found = locate(self.model_name, api_key=_key(self.api_key))
+        elif not self.model_url:
+            raise OptionError("--model-url is missing; or name a model with --model PROVIDER/MODEL")
+        elif not self.model_id:
+            raise OptionError("--model-id is missing")
+        else:
+            key = _key(self.api_key) or settings.load().api_key
+            found = Located(self.model_url, self.model_id, self.dialect, key)
+        price = prices(self.price, "--price")
+        return Service(
+            url=found.url,
+            id=found.id,
+            api_key=found.api_key,
+            dialect=found.dialect,
+            timeout=self.timeout,
+            tries=self.tries,
+            input_usd=price[0] if price else None,
+            output_usd=price[1] if price else None,
+        )
+
+    def judge(self) -> Service | None:
+        """The judge, if there is one."""
+        if self.judge_name is not None:
+            if self.judge_url or self.judge_id:
+                raise OptionError("give --judge, or --judge-url and --judge-id, not both")
+            found = locate(
+                self.judge_name, api_key=_key(self.judge_api_key), general_key="EVENHAND_JUDGE_API_KEY"
+            )
+        elif not self.judge_url and not self.judge_id:
+            return None
+        elif not (self.judge_url and self.judge_id):
+            raise OptionError("a judge needs both --judge-url and --judge-id; or name one with --judge")
+        else:
+            key = _key(self.judge_api_key) or settings.load().judge_api_key
+            found = Located(self.judge_url, self.judge_id, self.judge_dialect, key)
+        price = prices(self.judge_price, "--judge-price")
+        return Service(
+            url=found.url,
+            id=found.id,
+            api_key=found.api_key,
+            dialect=found.dialect,
+            timeout=self.timeout,
+            tries=self.tries,
+            input_usd=price[0] if price else None,
+            output_usd=price[1] if price else None,
+        )
+
+
+def body_fields(given: tuple[str, ...]) -> dict[str, Any]:
+    """What `--extra-body` says: values are JSON where they can be read as such, and texts where not."""
+    found: dict[str, Any] = {}
+    for entry in given:
+        name, equals, text = entry.partition("=")
+        if not equals or not name:
+            raise OptionError(f"--extra-body is KEY=VALUE, not '{entry}'")
+        try:
+            found[name] = decode(text)
+        except InputError:
+            found[name] = text
+    return found
+
+
+def _key(text: str | None) -> Secret | None:
+    return Secret(text) if text else None
 
 
 def _shard(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -68,10 +217,12 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.command(epilog=EXAMPLES)
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--bench", "-b", "benches", multiple=True, help="A benchmark's name, file.py or file.py:name.")
+@click.option("--model", "model_name", metavar="PROVIDER/MODEL", help="The model by name: openai/gpt-4o, ...")
 @click.option("--model-url", help="The chat endpoint, up to and including /v1.")
 @click.option("--model-id", help="The model's id, as requests name it.")
 @click.option("--api-key", help="Its key; default EVENHAND_API_KEY, then OPENAI_API_KEY, then none.")
 @click.option("--dialect", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True)
+@click.option("--judge", "judge_name", metavar="PROVIDER/MODEL", help="The judge by name.")
 @click.option("--judge-url", help="The chat endpoint of the judge.")
 @click.option("--judge-id", help="The judge's id.")
 @click.option("--judge-api-key", help="Its key; default EVENHAND_JUDGE_API_KEY, then the model's.")
@@ -90,8 +241,21 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--temperature", type=click.FloatRange(0), help="Sampling temperature.")
 @click.option("--top-p", type=click.FloatRange(0, 1), help="Nucleus sampling.")
 @click.option("--max-tokens", type=click.IntRange(1), help="Longest answer, in tokens.")
+@click.option(
+    "--max-completion-tokens",
+    type=click.IntRange(1),
+    help="Longest answer and thinking together, as newer models name the limit.",
+)
+@click.option("--reasoning-effort", help="How long to think, in the endpoint's words: low, medium, high, ...")
+@click.option(
+    "--extra-body",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A further field of every request; VALUE is JSON, or text. Several times for several.",
+)
 @click.option("--seed", type=int, help="Seed of the sampling; each repeat gets the next number.")
 @click.option("--stop", multiple=True, help="Text at which an answer ends; several times for several.")
+@click.option("--think-tags", default="think", show_default=True, help=THINK_TAGS_HELP)
 @click.option(
     "--concurrency", "-c", type=click.IntRange(1), default=16, show_default=True, help="Calls in flight."
 )
@@ -130,13 +294,16 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--record-token", help="The service's token; default EVENHAND_TOKEN.")
 @click.option("--record-project", default="default", show_default=True, help="The service's project.")
 @format_option
-def run(**options: Any) -> int:
+@click.pass_context
+def run(context: click.Context, /, **_: object) -> int:
     """Run benchmarks: flags for one model, or a YAML CONFIG with services and benchmarks."""
-    wanted = _jobs(options)
-    resume = Resume(allowed=options["resume"], allow_drift=options["allow_drift"])
-    if options["resume"] and options["output"] is None and not _suite_output(options):
+    options = RunOptions(**context.params)
+    wanted = _jobs(context, options)
+    resume = Resume(allowed=options.resume, allow_drift=options.allow_drift)
+    named = options.output or _suite_output(options)
+    if options.resume and named is None:
         raise OptionError("--resume needs the folder of the run: -o FOLDER")
-    folder = options["output"] or _suite_output(options) or _new_folder(wanted)
+    folder = named or _new_folder(wanted)
     statuses = [0]
     for job in wanted:
         path = folder if len(wanted) == 1 else folder / job.benchmark.name
@@ -147,26 +314,22 @@ def run(**options: Any) -> int:
     return max(statuses)
 
 
-def _jobs(options: dict[str, Any]) -> list[Job]:
-    if options["config"] is not None:
-        if options["benches"] or options["model_url"]:
-            raise OptionError("name a config file or --bench and --model-url, not both")
-        _refuse_unused()
-        suite = import_module("evenhand.evaluation.suite")
-        found: list[Job] = suite.jobs(suite.read_suite(options["config"]), options["config"].resolve().parent)
-        return found
-    if not options["benches"]:
+def _jobs(context: click.Context, options: RunOptions) -> list[Job]:
+    if options.config is not None:
+        if options.benches or options.model_url or options.model_name:
+            raise OptionError("name a config file, or --bench and a model, not both")
+        _refuse_unused(context)
+        from evenhand.evaluation.suite import jobs, read_suite
+
+        return jobs(read_suite(options.config), options.config.resolve().parent)
+    if not options.benches:
         raise OptionError("nothing to run: name a benchmark with --bench, or a config file")
-    for name in ("model_url", "model_id"):
-        if not options[name]:
-            raise OptionError(f"--{name.replace('_', '-')} is missing")
-    config = _config(options)
-    return [Job(benchmark=one, config=config) for spec in options["benches"] for one in find_benchmarks(spec)]
+    config = options.settings().config(options.model(), options.judge())
+    return [Job(benchmark=one, config=config) for spec in options.benches for one in find_benchmarks(spec)]
 
 
-def _refuse_unused() -> None:
+def _refuse_unused(context: click.Context) -> None:
     """A flag that a config file would silently overrule, a spend cap for one."""
-    context = click.get_current_context()
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
@@ -174,60 +337,13 @@ def _refuse_unused() -> None:
             raise OptionError(f"{parameter.opts[0]} is not used with a config file; set it in the file")
 
 
-def _config(options: dict[str, Any]) -> RunConfig:
-    found = settings.load()
-    judge = None
-    if options["judge_url"] or options["judge_id"]:
-        if not (options["judge_url"] and options["judge_id"]):
-            raise OptionError("a judge needs both --judge-url and --judge-id")
-        judge = Service(
-            url=options["judge_url"],
-            id=options["judge_id"],
-            api_key=_key(options["judge_api_key"]) or found.judge_api_key,
-            dialect=options["judge_dialect"],
-            timeout=options["timeout"],
-            tries=options["tries"],
-            **_prices(options["judge_price"], "--judge-price"),
-        )
-    return RunConfig(
-        model=Service(
-            url=options["model_url"],
-            id=options["model_id"],
-            api_key=_key(options["api_key"]) or found.api_key,
-            dialect=options["dialect"],
-            timeout=options["timeout"],
-            tries=options["tries"],
-            **_prices(options["price"], "--price"),
-        ),
-        judge=judge,
-        spend_cap_usd=options["spend_cap_usd"],
-        dataset=options["dataset"],
-        system_prompt=options["system_prompt"],
-        sampling=Sampling(
-            stop=tuple(options["stop"]),
-            **{name: options[name] for name in ("temperature", "top_p", "max_tokens", "seed")},
-        ),
-        selection=Selection(
-            **{name: options[name] for name in ("max_problems", "shuffle_seed", "shard", "sample")}
-        ),
-        **{name: options[name] for name in ("repeats", "concurrency", "sandboxes")},
-    )
-
-
-def _prices(text: str | None, option: str) -> dict[str, Any]:
-    found = prices(text, option)
-    return {} if found is None else {"input_usd": found[0], "output_usd": found[1]}
-
-
-def _key(text: str | None) -> Secret | None:
-    return Secret(text) if text else None
-
-
-def _suite_output(options: dict[str, Any]) -> Path | None:
-    if options["config"] is None:
+def _suite_output(options: RunOptions) -> Path | None:
+    if options.config is None:
         return None
-    named = import_module("evenhand.evaluation.suite").read_suite(options["config"]).output
-    return options["config"].resolve().parent / named if named else None
+    from evenhand.evaluation.suite import read_suite
+
+    named = read_suite(options.config).output
+    return options.config.resolve().parent / named if named else None
 
 
 def _new_folder(wanted: list[Job]) -> Path:
@@ -237,7 +353,7 @@ def _new_folder(wanted: list[Job]) -> Path:
     return Path("eval-results") / f"{name}-{stamp}-{new_id()[-6:]}"
 
 
-def _run_one(job: Job, path: Path, resume: Resume, options: dict[str, Any]) -> int:
+def _run_one(job: Job, path: Path, resume: Resume, options: RunOptions) -> int:
     """One benchmark from start to its last word; an error ends this one and leaves the others alone."""
     line = ProgressLine(job.benchmark.name)
     try:
@@ -252,11 +368,12 @@ def _run_one(job: Job, path: Path, resume: Resume, options: dict[str, Any]) -> i
         return error.exit_status
     line.clear()
     _show(written, path, options)
-    if options["record"]:
-        recording = import_module("evenhand.cli.eval_record")
-        recording.record_quietly(path, options["record"], options["record_token"], options["record_project"])
+    if options.record:
+        from evenhand.cli.eval_record import record_quietly
+
+        record_quietly(path, options.record, options.record_token, options.record_project)
     failed = written.bundle.benchmark.tally.failed if written.bundle.benchmark.tally else 0
-    if failed and not options["allow_errors"]:
+    if failed and not options.allow_errors:
         click.echo(
             f"{failed:,} samples could not be measured; try them again with: {resume_command(path, options)}",
             err=True,
@@ -279,7 +396,15 @@ async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) ->
         for number in SIGNALS:
             loop.add_signal_handler(number, stop, number)
 
-    evaluation = Evaluation(job.benchmark, job.config, path, resume=resume, watcher=line, on_pipeline=watch)
+    evaluation = Evaluation(
+        job.benchmark,
+        job.config,
+        path,
+        resume=resume,
+        watcher=line,
+        on_pipeline=watch,
+        load_report=_load_report,
+    )
     try:
         return await evaluation.run()
     finally:
@@ -287,15 +412,22 @@ async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) ->
             loop.remove_signal_handler(number)
 
 
-def _show(written: "Written", path: Path, options: dict[str, Any]) -> None:
-    if options["format_"] == "json":
+def _load_report() -> "ReportWriter":
+    from evenhand.reports.run import run_page
+
+    return run_page
+
+
+def _show(written: "Written", path: Path, options: RunOptions) -> None:
+    if options.format_ == "json":
         print_json(written.bundle)
         return
-    summary = import_module("evenhand.evaluation.summary")
-    click.echo(summary.summary_text(written.bundle, path, written.failures, written.runtime))
+    from evenhand.evaluation.summary import summary_text
+
+    click.echo(summary_text(written.bundle, path, written.failures, written.runtime))
 
 
-def resume_command(path: Path, options: dict[str, Any]) -> str:
+def resume_command(path: Path, options: RunOptions) -> str:
     """The command that continues this run, without secrets."""
     words: list[str] = []
     skip = False
@@ -304,8 +436,8 @@ def resume_command(path: Path, options: dict[str, Any]) -> str:
             skip = not skip and "=" not in word
             continue
         words.append(word)
-    if not options["resume"]:
+    if not options.resume:
         words.append("--resume")
-    if options["output"] is None and _suite_output(options) is None:
+    if options.output is None and _suite_output(options) is None:
         words += ["-o", str(path)]
     return shlex.join(["evenhand", *words])

@@ -5,10 +5,11 @@ from pathlib import Path
 import click
 
 from evenhand.benchmarks.registry import benchmark_names, get_benchmark
-from evenhand.cli.output import console, format_option, print_json, table
+from evenhand.cli.output import console, format_option, print_json, save_text, table
 from evenhand.evaluation.merging import merge_runs
 from evenhand.evaluation.summary import summary_text
-from evenhand.evaluation.viewing import rewrite_report
+from evenhand.evaluation.viewing import read_report
+from evenhand.reports.run import run_page
 from evenhand.results.reading import read_bundle, run_folders
 
 
@@ -52,11 +53,12 @@ def report(folder: Path, format_: str) -> None:
     evenhand eval report nightly --format json
     """
     for path in run_folders(folder).values():
-        bundle, failures, _ = rewrite_report(path)
+        found = read_report(path)
+        save_text(path / "report.html", run_page(found))
         if format_ == "json":
-            print_json(bundle)
+            print_json(found.bundle)
             continue
-        click.echo(summary_text(bundle, path, failures))
+        click.echo(summary_text(found.bundle, path, found.failures))
 
 
 @click.command()
@@ -74,7 +76,7 @@ def merge(folder: Path, output: Path | None, format_: str) -> None:
     evenhand eval merge runs
     """
     target = output or folder / "merged"
-    merge_runs(folder, target)
+    merge_runs(folder, target, report=run_page)
     bundle = read_bundle(max(target.glob("eval-*.json")))
     if format_ == "json":
         print_json(bundle)

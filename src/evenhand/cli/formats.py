@@ -1,12 +1,15 @@
-"""The option `--format`, and JSON on stdout. Apart from `output`, so that a command without tables loads quickly."""
+"""The option `--format`, JSON on stdout, reports in files. Apart from `output`, so that a command without tables loads quickly."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import msgspec
 
+from evenhand import __version__
 from evenhand.core import jsontext
+from evenhand.core.errors import OutputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,4 +28,24 @@ def format_option(function: F) -> F:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout, indented; never NaN."""
-    click.echo(msgspec.json.format(jsontext.encode(value), indent=2).decode("utf-8"))
+    click.echo(json_text(value), nl=False)
+
+
+def json_text(value: Any) -> str:
+    """One JSON document, indented; never NaN."""
+    return msgspec.json.format(jsontext.encode(value), indent=2).decode("utf-8") + "\n"
+
+
+def save_audit(path: Path, document: dict[str, Any]) -> None:
+    """Write an audit of a verdict, with the version of the program that reached it."""
+    save_text(path, json_text({"evenhand": __version__, **document}))
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write a report, whole or not at all; `OutputError` says why it could not be done."""
+    from evenhand.results.writing import write_text  # most commands write no report
+
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -6,14 +6,10 @@ from typing import Any
 
 import click
 
-from evenhand.cli.judge_options import endpoint, judge_options, read_rubric
+from evenhand.cli.judge_options import JudgeOptions, judge_options
 from evenhand.cli.judge_score import command as score_command
-from evenhand.cli.output import console, format_option, interval_text, print_json, table
-from evenhand.core.errors import InputError
+from evenhand.cli.output import console, format_option, interval_text, print_json, save_text, table
 from evenhand.core.terminal import printable
-
-# Where results, judged samples and records keep the identity of the judge.
-IDENTITY_FIELDS = ("scoring_details.judge_identity", "scoring_details.judge.identity", "judge.identity")
 
 CALIBRATE_EXAMPLES = """
 \b
@@ -24,7 +20,15 @@ Examples:
       --human-field metadata.human --positive CORRECT --report calibration.html
 
 \b
-Exit status: 0 the judge may be trusted, as it is or corrected; 1 not, or too few labels; 2 bad input.
+Exit status: 0 the judge may be trusted, as it is or corrected; 1 not, or too few labels;
+64 bad usage, 65 bad input, 66 no such file.
+"""
+
+COMPARE_EXAMPLES = """
+\b
+Examples:
+  evenhand judge compare base/results.jsonl candidate/results.jsonl --human-field metadata.human
+  evenhand judge compare a.jsonl b.jsonl --id-field id --judge-field score --human-field rating --threshold 3
 """
 
 
@@ -36,6 +40,7 @@ def command() -> None:
     Examples:
       evenhand judge score answers.jsonl --judge-url URL --judge-id ID -o judged.jsonl
       evenhand judge calibrate judged.jsonl --human-field metadata.human
+      evenhand judge compare base.jsonl candidate.jsonl --human-field metadata.human
     """
 
 
@@ -45,7 +50,8 @@ command.add_command(score_command, "score")
 @command.command("selftest", short_help="ask a judge about answers whose grades are known")
 @judge_options
 @format_option
-def selftest_command(format_: str, **options: Any) -> int:
+@click.pass_context
+def selftest_command(context: click.Context, /, **_: object) -> int:
     """Ask a judge about answers whose grades are known, and see what it falls for.
 
     Four kinds of answers: right, wrong, empty openers such as "Thought process:", and wrong ones that try to steer
@@ -56,24 +62,26 @@ def selftest_command(format_: str, **options: Any) -> int:
       evenhand judge selftest --judge-url http://127.0.0.1:8001/v1 --judge-id m --rubric simpleqa
 
     \b
-    Exit status: 0 sound, 1 not, 2 bad input.
+    Exit status: 0 sound, 1 not, 64 bad usage, 65 bad input, 69 the judge cannot be reached.
     """
+    from evenhand.judging.rubric_files import read_rubric
+    from evenhand.judging.selftest import run_selftest
     from evenhand.models.address import reachable
     from evenhand.models.connect import connect
-    from evenhand.scoring.judging.selftest import run_selftest
+
+    options = JudgeOptions(**context.params)
 
     async def ask() -> Any:
-        await reachable(options["judge_url"])
-        model = connect(endpoint(options))
+        endpoint = options.endpoint()
+        await reachable(endpoint.base_url)
+        model = connect(endpoint)
         try:
-            return await run_selftest(
-                model, read_rubric(options["rubric"]), concurrency=options["concurrency"]
-            )
+            return await run_selftest(model, read_rubric(options.rubric), concurrency=options.concurrency)
         finally:
             await model.aclose()
 
     found = asyncio.run(ask())
-    if format_ == "json":
+    if options.format_ == "json":
         print_json(found)
     else:
         rows = [
@@ -128,9 +136,9 @@ def calibrate_command(
 
     SCORES is a JSONL, CSV or Parquet file: every row has the judge's score, some (a random few) a human one.
     """
-    from evenhand.results.writing import write_text
-    from evenhand.scoring.judging.calibration import calibrate
-    from evenhand.scoring.judging.calibration_report import calibration_page
+    from evenhand.judging.calibration import calibrate
+    from evenhand.judging.ratings import read_rated
+    from evenhand.reports.calibration import calibration_page
 
     found = calibrate(
         read_rated(scores, judge_field, human_field),
@@ -140,7 +148,7 @@ def calibrate_command(
         seed=seed,
     )
     if report is not None:
-        write_text(report, calibration_page(found, source=scores.name))
+        save_text(report, calibration_page(found, source=scores.name))
     if format_ == "json":
         print_json(found)
     else:
@@ -148,59 +156,88 @@ def calibrate_command(
     return 0 if found.trust in ("trusted", "corrected_only") else 1
 
 
-def read_rated(path: Path, judge_field: str, human_field: str) -> list[Any]:
-    """The rows as ratings; scores of several judges in one file are refused."""
-    from evenhand.datasets import read_rows
-    from evenhand.scoring.judging.calibration import Rated
-    from evenhand.scoring.judging.identity import one_identity
+@command.command(
+    "compare", short_help="what people would say about the difference of two systems", epilog=COMPARE_EXAMPLES
+)
+@click.argument("base", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("candidate", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--human-field",
+    required=True,
+    help="Field with the human score, on some of the rows; a.b reaches into objects.",
+)
+@click.option(
+    "--judge-field", default="reward", show_default=True, help="Field with the judge's score, on all rows."
+)
+@click.option(
+    "--id-field",
+    default="problem_idx",
+    show_default=True,
+    help="Field that names the item; rows of one item are averaged.",
+)
+@click.option("--threshold", type=float, help="Turn numbers into passes (at least this) and failures.")
+@click.option("--positive", multiple=True, help="A label that is a pass; several times for several.")
+@click.option(
+    "--confidence",
+    default=0.95,
+    show_default=True,
+    type=click.FloatRange(0.5, 0.999),
+    help="Level of the intervals.",
+)
+@format_option
+def compare_command(
+    base: Path,
+    candidate: Path,
+    human_field: str,
+    judge_field: str,
+    id_field: str,
+    threshold: float | None,
+    positive: tuple[str, ...],
+    confidence: float,
+    format_: str,
+) -> int:
+    """How much better would people find CANDIDATE than BASE?
 
-    rated = []
-    identities: set[Any] = set()
-    seen = [False, False]
-    for row in read_rows(path):
-        judge = field_of(row.values, judge_field)
-        human = field_of(row.values, human_field)
-        seen = [seen[0] or judge is not None, seen[1] or human is not None]
-        rated.append(
-            Rated(
-                judge=as_value(judge, path, row.line, judge_field),
-                human=as_value(human, path, row.line, human_field),
-            )
+    Both are JSONL, CSV or Parquet files of the same items, scored by one judge. On a random few items, people have
+    scored both answers. The judge's difference is corrected by what it gets wrong there.
+    """
+    from evenhand.judging.difference import judged_difference
+    from evenhand.judging.ratings import read_two_systems
+
+    sides = read_two_systems(
+        base, candidate, id_field=id_field, judge_field=judge_field, human_field=human_field
+    )
+    found = judged_difference(*sides, threshold=threshold, positive=positive, confidence_level=confidence)
+    if format_ == "json":
+        print_json(found)
+        return 0
+    out = console()
+    out.print(
+        f"{found.compared:,} of {found.items:,} items compared, {found.labelled:,} with human scores on both sides; "
+        f"left out: {found.one_side_only:,} on one side only, {found.no_judge_score:,} without a score of the judge"
+    )
+    if found.partly_labelled:
+        out.print(
+            f"{found.partly_labelled:,} items have human scores on some answers only: those are not used"
         )
-        identities.update(field_of(row.values, name) for name in IDENTITY_FIELDS)
-    for name, found in zip((judge_field, human_field), seen, strict=True):
-        if not found:
-            raise InputError("no row has a value in this field", path=path, field=name)
-    one_identity(identity for identity in identities if isinstance(identity, str))
-    return rated
-
-
-def field_of(values: Any, name: str) -> Any:
-    """The value of a field; `a.b` reaches into objects, unless a field has that very name."""
-    if isinstance(values, dict) and name in values:
-        return values[name]
-    head, _, rest = name.partition(".")
-    inner = values.get(head) if isinstance(values, dict) else None
-    return field_of(inner, rest) if rest and inner is not None else None
-
-
-def as_value(value: Any, path: Path, line: int, name: str) -> float | str | None:
-    """A score: a number, true or false, a label, or nothing."""
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool | int | float):
-        return float(value)
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    raise InputError("a score must be a number, true or false, or a label", path=path, line=line, field=name)
+    out.print()
+    rows = (
+        ("judge only", found.judge_only),
+        ("people only, labelled items", found.human_only),
+        ("corrected (PPI++)", found.corrected),
+        ("judge minus people, labelled items", found.judge_bias),
+    )
+    columns = ["candidate minus base", f"value [{found.confidence_level:.0%} interval]", "n"]
+    out.print(table("", columns, [[name, interval_text(one), f"{one.n:,}"] for name, one in rows]))
+    out.print()
+    click.echo(printable(found.sentence))
+    click.echo("The correction holds if the labelled items were drawn at random from all.")
+    return 0
 
 
 def print_calibration(found: Any, report: Path | None) -> None:
     """The result for people."""
-    from evenhand.scoring.judging.calibration_report import agreement_of, means_of
+    from evenhand.reports.calibration import agreement_of, means_of
 
     level = f"{found.confidence_level:.0%}"
     out = console()

@@ -3,19 +3,26 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
-import msgspec
+from msgspec import Struct
 
-from evenhand.core.errors import InputError, OptionError
+from evenhand.core.errors import OptionError
 from evenhand.core.secret import Secret
+
+if TYPE_CHECKING:
+    from evenhand.evaluation.model_names import Located
+    from evenhand.models.config import EndpointConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--judge-url", required=True, help="Base URL of the judge's endpoint, up to /v1."),
-    click.option("--judge-id", required=True, help="The judge model's id."),
+    click.option(
+        "--judge", "judge_name", metavar="PROVIDER/MODEL", help="The judge by name: openai/gpt-4o, ..."
+    ),
+    click.option("--judge-url", help="Base URL of the judge's endpoint, up to /v1."),
+    click.option("--judge-id", help="The judge model's id."),
     click.option("--judge-api-key", help="The key; better in the environment or in a file."),
     click.option(
         "--judge-api-key-file",
@@ -43,36 +50,66 @@ _OPTIONS = (
 )
 
 
+class JudgeOptions(Struct, kw_only=True):
+    """What these options say; commands add their own."""
+
+    judge_name: str | None
+    judge_url: str | None
+    judge_id: str | None
+    judge_api_key: str | None
+    judge_api_key_file: Path | None
+    dialect: Literal["openai", "anthropic"]
+    rubric: str
+    concurrency: int
+    spend_cap: float | None
+    price: str | None
+    no_cache: bool
+    format_: str
+
+    def endpoint(self) -> "EndpointConfig":
+        """The judge's endpoint, from options and settings."""
+        from evenhand import settings
+        from evenhand.models.address import base_url
+        from evenhand.models.config import EndpointConfig, Price
+
+        located = self._located()
+        price = prices(self.price, "--price")
+        return EndpointConfig(
+            base_url=base_url(located.url),
+            model=located.id,
+            api_key=located.api_key,
+            dialect=located.dialect,
+            concurrency=self.concurrency,
+            spend_cap_usd=self.spend_cap,
+            price=None if price is None else Price(input_usd=price[0], output_usd=price[1]),
+            cache_path=None if self.no_cache else settings.load().cache_folder / "replies.db",
+        )
+
+    def _located(self) -> "Located":
+        from evenhand import settings
+        from evenhand.evaluation.model_names import Located, locate
+
+        key = None
+        if self.judge_api_key_file is not None:
+            key = Secret(self.judge_api_key_file.read_text(encoding="utf-8").strip())
+        elif self.judge_api_key:
+            key = Secret(self.judge_api_key)
+        if self.judge_name is not None:
+            if self.judge_url or self.judge_id:
+                raise OptionError("give --judge, or --judge-url and --judge-id, not both")
+            return locate(self.judge_name, api_key=key, general_key="EVENHAND_JUDGE_API_KEY")
+        if not self.judge_url or not self.judge_id:
+            raise OptionError(
+                "name the judge with --judge PROVIDER/MODEL, or with --judge-url and --judge-id"
+            )
+        return Located(self.judge_url, self.judge_id, self.dialect, key or settings.load().judge_api_key)
+
+
 def judge_options(function: F) -> F:
     """The options of a command that asks a judge."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
-
-
-def endpoint(options: dict[str, Any]) -> Any:
-    """The judge's endpoint, from options and settings."""
-    from evenhand import settings
-    from evenhand.models.address import base_url
-    from evenhand.models.config import EndpointConfig, Price
-
-    found = settings.load()
-    key = found.judge_api_key
-    if options["judge_api_key_file"] is not None:
-        key = Secret(options["judge_api_key_file"].read_text(encoding="utf-8").strip())
-    elif options["judge_api_key"]:
-        key = Secret(options["judge_api_key"])
-    price = prices(options["price"], "--price")
-    return EndpointConfig(
-        base_url=base_url(options["judge_url"]),
-        model=options["judge_id"],
-        api_key=key,
-        dialect=options["dialect"],
-        concurrency=options["concurrency"],
-        spend_cap_usd=options["spend_cap"],
-        price=None if price is None else Price(input_usd=price[0], output_usd=price[1]),
-        cache_path=None if options["no_cache"] else found.cache_folder / "replies.db",
-    )
 
 
 def prices(text: str | None, option: str) -> tuple[float, float] | None:
@@ -86,34 +123,3 @@ def prices(text: str | None, option: str) -> tuple[float, float] | None:
     if not (0 <= asked < math.inf and 0 <= given < math.inf):
         raise OptionError(f"{option} is two numbers with a comma: 2.5,10")
     return asked, given
-
-
-def make_judge(rubric: str, model: Any) -> Any:
-    """The judge for a rubric's name or file."""
-    from evenhand.scoring.judging.engine import Judge
-    from evenhand.scoring.judging.points import RubricJudge
-    from evenhand.scoring.judging.rubrics import HEALTHBENCH_CRITERION
-
-    config = read_rubric(rubric)
-    return RubricJudge(model, config) if config is HEALTHBENCH_CRITERION else Judge(model, config)
-
-
-def read_rubric(rubric: str) -> Any:
-    """The configuration that a rubric's name or file stands for."""
-    from evenhand.scoring.judging.config import JudgeScoringConfig
-    from evenhand.scoring.judging.rubrics import get_rubric
-
-    path = Path(rubric)
-    if path.suffix in (".yaml", ".yml", ".json"):
-        import yaml
-
-        from evenhand.core import yamltext
-
-        try:
-            fields = yamltext.load(path.read_text(encoding="utf-8"))
-            return msgspec.convert(fields, JudgeScoringConfig)
-        except OSError as error:
-            raise InputError(f"cannot read the rubric: {error.strerror}", path=path) from None
-        except (UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
-            raise InputError(f"not a rubric: {error}", path=path) from None
-    return get_rubric(rubric)

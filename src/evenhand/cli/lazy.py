@@ -6,10 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from evenhand.core.errors import UnknownName
-
-READER_GONE = 141
-"""The exit status when the reader of stdout went away, as the shell has it for SIGPIPE (128 + 13)."""
+from evenhand.core.errors import Exit, UnknownName
 
 
 class Entry(NamedTuple):
@@ -51,7 +48,7 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             # click would end the program with 1, which is a verdict of some commands.
-            raise click.exceptions.Exit(READER_GONE) from None
+            raise click.exceptions.Exit(Exit.BROKEN_PIPE) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -7,10 +7,10 @@ from typing import get_args
 
 import click
 
-from evenhand.core.errors import OptionError
-from evenhand.models.faults import FaultKind, FaultPlan
-from evenhand.models.mock import MockModelServer
-from evenhand.models.script import DEFAULT_ANSWER, Script, read_script
+from evenhand.core.errors import Unavailable
+from evenhand.testing.faults import FaultKind, FaultPlan
+from evenhand.testing.mock_model import MockModel
+from evenhand.testing.script import DEFAULT_ANSWER, Script, read_script
 
 EXAMPLES = """
 \b
@@ -24,6 +24,7 @@ A line of a script is a condition and an answer; the first that matches speaks:
 \b
   {"contains": "capital of France", "answer": "Paris"}
   {"equals": "2+2?", "answers": ["5", "4"]}
+  {"contains": "prove", "answer": "<think>First, ", "finish_reason": "length"}
   {"answer": "I do not know."}
 
 In an answer, {{nonce}} becomes the code that a judge's prompt asks to be repeated.
@@ -61,6 +62,12 @@ In an answer, {{nonce}} becomes the code that a judge's prompt asks to be repeat
 @click.option("--retry-after", default="0", show_default=True, help="Retry-After of an injected 429.")
 @click.option("--slow-seconds", default=5.0, show_default=True, help="How long the fault 'slow' takes.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the faults.")
+@click.option(
+    "--reject",
+    "rejects",
+    multiple=True,
+    help="Refuse requests with this field (max_tokens, temperature, ...); several times for several.",
+)
 @click.option("--no-structured-output", is_flag=True, help="Refuse response_format with a 400.")
 def command(
     host: str,
@@ -73,6 +80,7 @@ def command(
     retry_after: str,
     slow_seconds: float,
     seed: int,
+    rejects: tuple[str, ...],
     no_structured_output: bool,
 ) -> None:
     """Serve a mock model: an OpenAI-compatible endpoint for demos and tests. Prints its base URL."""
@@ -84,10 +92,11 @@ def command(
         slow_seconds=slow_seconds,
     )
     script = read_script(answers, default=answer) if answers is not None else Script([], default=answer)
-    server = MockModelServer(
+    server = MockModel(
         script,
         latency=latency,
         faults=plan,
+        rejects=rejects,
         host=host,
         port=port,
         structured_output=not no_structured_output,
@@ -97,11 +106,11 @@ def command(
         asyncio.run(_serve(server))
 
 
-async def _serve(server: MockModelServer) -> None:
+async def _serve(server: MockModel) -> None:
     try:
         await server.start()
     except OSError as error:
-        raise OptionError(f"cannot listen there: {error.strerror or error}") from None
+        raise Unavailable(f"cannot listen there: {error.strerror or error}") from None
     async with server:
         click.echo(server.url)
-        await server.serve_forever()
+        await asyncio.Event().wait()

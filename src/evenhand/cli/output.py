@@ -22,6 +22,8 @@ from rich.table import Table
 
 from evenhand.cli.formats import format_option as format_option
 from evenhand.cli.formats import print_json as print_json
+from evenhand.cli.formats import save_audit as save_audit
+from evenhand.cli.formats import save_text as save_text
 from evenhand.core.terminal import printable
 
 LOG_SECONDS = 5.0

@@ -5,12 +5,20 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from evenhand.cli.output import console, format_option, print_json, table
-from evenhand.compare.planning import Cost, Noise, Planned, make_plan, noise_from_rates, noise_from_runs
+from evenhand.cli.output import console, format_option, print_json, save_text, table
+from evenhand.compare.planning import (
+    SMALLER_BY,
+    Cost,
+    Planned,
+    make_plan,
+    noise_of,
+    with_judge_noise,
+)
 from evenhand.core.errors import OptionError
 from evenhand.metrics.types import Alternative
-from evenhand.plots import Figure, Paragraph, Point, Section, Series, Table, document, lines
-from evenhand.results import read_run, write_text
+from evenhand.reports.numbers import counted
+from evenhand.reports.plan import COLUMNS, REDUCTION_COLUMNS, plan_page, plan_rows, reduction_rows
+from evenhand.results import read_run
 
 
 @click.command(
@@ -39,6 +47,11 @@ Examples:
 @click.option(
     "--label-cost", type=float, default=0.0, show_default=True, help="US dollars for one human label."
 )
+@click.option(
+    "--rejudged",
+    type=click.Path(path_type=Path),
+    help="The first pilot run with the same answers judged again: how much of the noise is the judge's.",
+)
 @click.option("--labels", type=int, default=0, show_default=True, help="How many human labels are wanted.")
 @click.option(
     "--report", type=click.Path(path_type=Path), help="Write a page with the chart of power against cost."
@@ -56,20 +69,22 @@ def command(
     judge_cost: float,
     label_cost: float,
     labels: int,
+    rejudged: Path | None,
     report: Path | None,
     format_: str,
 ) -> int:
     """Plan a comparison: problems × repeats × cost for a wanted effect and power."""
     cost = Cost(answer=answer_cost, judge=judge_cost, label=label_cost, labels=labels)
-    noise = _noise(pilot, base_score, discordant)
-    if not pilot and discordant is not None and effect > discordant:
-        raise OptionError(
-            f"an effect of {effect:g} is impossible when only {discordant:g} of the problems differ (--discordant)"
-        )
+    runs = [read_run(path) for path in pilot]
+    noise = noise_of(runs, effect, base_score=base_score, discordant=discordant)
+    if rejudged is not None:
+        if not pilot:
+            raise OptionError("--rejudged needs the pilot run whose answers it judged again")
+        noise = with_judge_noise(noise, runs[0], read_run(rejudged))
     side: Alternative = "two-sided" if two_sided else "greater"
     planned = make_plan(effect, noise, power=power, alpha=alpha, alternative=side, cost=cost)
     if report is not None:
-        write_text(report, _page(planned))
+        save_text(report, plan_page(planned))
     if format_ == "json":
         print_json(planned)
     else:
@@ -77,40 +92,10 @@ def command(
     return 0
 
 
-def _noise(pilot: tuple[Path, ...], base_score: float | None, discordant: float | None) -> Noise:
-    if len(pilot) > 2:
-        raise OptionError("a pilot is one run or two")
-    if pilot:
-        return noise_from_runs(read_run(pilot[0]), read_run(pilot[1]) if len(pilot) == 2 else None)
-    if base_score is None and discordant is None:
-        raise OptionError("plan needs a pilot run, --discordant or --base-score")
-    return noise_from_rates(0.5 if base_score is None else base_score, discordant)
-
-
-def _rows(planned: Planned) -> list[list[str]]:
-    return [
-        [
-            f"{plan.problems:,}",
-            f"{plan.repeats}",
-            f"{plan.answers:,}",
-            f"{plan.cost_usd:,.2f}",
-            f"{plan.power:.1%}",
-        ]
-        for plan in planned.plans
-    ]
-
-
-def _repeats(number: int) -> str:
-    return "1 repeat" if number == 1 else f"{number} repeats"
-
-
-COLUMNS = ["problems", "repeats", "answers (both sides)", "cost (USD)", "power"]
-
-
 def _print(out: Console, planned: Planned) -> None:
     best = planned.plans[0]
     out.print(
-        f"{best.problems:,} problems × {_repeats(best.repeats)} on each side show a "
+        f"{best.problems:,} problems × {counted(best.repeats, 'repeat')} on each side show a "
         f"difference of {planned.effect * 100:.1f} points with {best.power:.0%} power.",
         markup=False,
     )
@@ -118,29 +103,6 @@ def _print(out: Console, planned: Planned) -> None:
         f"Noise: {planned.noise.source}; sd of a problem's difference {planned.noise.sd(best.repeats):.3f}\n",
         markup=False,
     )
-    out.print(table("", COLUMNS, _rows(planned), numeric_from=0))
-
-
-def _page(planned: Planned) -> str:
-    priced = any(plan.cost_usd > 0 for plan in planned.curve)
-    points = [
-        Point(plan.cost_usd if priced else plan.problems, plan.power, f"{plan.problems:,} problems")
-        for plan in planned.curve
-    ]
-    chart = lines(
-        [Series(_repeats(planned.curve[0].repeats), points)],
-        title=f"Power to see {planned.effect * 100:.1f} points",
-        x_label="cost (USD)" if priced else "problems",
-        y_label="power",
-        reference=planned.wanted_power,
-    )
-    rows = _rows(planned)
-    return document(
-        "Plan of a comparison",
-        [
-            Section(
-                "", [Paragraph(f"Noise: {planned.noise.source}."), Table(COLUMNS, rows, numeric=COLUMNS)]
-            ),
-            Section("Power", [Figure(chart, "The dashed line is the wanted power.")]),
-        ],
-    )
+    out.print(table("", COLUMNS, plan_rows(planned), numeric_from=0))
+    out.print(f"\nA standard error smaller by {SMALLER_BY:.0%} would take one of:", markup=False)
+    out.print(table("", REDUCTION_COLUMNS, reduction_rows(planned)))

@@ -3,98 +3,20 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.output import console, format_option, print_json, progress
-from evenhand.cli.score_files import Fields, ScoresFile
+from evenhand.cli.output import console, format_option, print_json, progress, save_text
 from evenhand.cli.score_report import as_json, print_report
 from evenhand.cli.scorer_spec import parse_scorer
-from evenhand.core.errors import InputError, OptionError
+from evenhand.cli.think_tags import THINK_TAGS_HELP
+from evenhand.core.errors import OptionError
 from evenhand.core.terminal import printable
-from evenhand.datasets import Row, read_rows
 from evenhand.datasets.rows import FORMATS, guess_count
-from evenhand.scoring.apply import score_sample
+from evenhand.evaluation.score_file import Fields, FileScoring, ScoresFile
+from evenhand.models.reasoning import parse_tags
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.registry import get_scorer, scorer_names
-from evenhand.scoring.summary import ScorerSummary
-from evenhand.scoring.types import ScorerInput
-
-if TYPE_CHECKING:
-    from evenhand.cli.score_page import Examples
-
-SHOWN_SKIPS = 20
-"""How many skipped lines are listed."""
-PROGRESS_STEP = 200
-
-
-class Run:
-    """Scoring one file: what to read, what to score with, and what came of it."""
-
-    def __init__(
-        self,
-        path: Path,
-        scorers: dict[str, Scorer],
-        fields: Fields,
-        examples: "dict[str, Examples] | None" = None,
-    ) -> None:
-        self.path = path
-        self.scorers = scorers
-        self.fields = fields
-        self.examples = examples or {}
-        self.summaries = {label: ScorerSummary() for label in scorers}
-        self.rows = 0
-        self.skipped = 0
-        self.first_skips: list[InputError] = []
-        self.repeats = False
-        given = {"--metadata-field": fields.metadata, "--category-field": fields.category}
-        self.unseen = {option: name for option, name in given.items() if name is not None}
-
-    def skip(self, error: InputError) -> None:
-        """Count a line that cannot be read."""
-        self.skipped += 1
-        if len(self.first_skips) < SHOWN_SKIPS:
-            self.first_skips.append(error)
-
-    def score(self, out: ScoresFile, *, input_format: str | None, skip_invalid: bool) -> None:
-        """Read, score and write row by row."""
-        reject = self.skip if skip_invalid else None
-        rows = read_rows(self.path, format=input_format, reject=reject, surrogates=True)
-        total = guess_count(self.path, format=input_format) if sys.stderr.isatty() else None
-        with progress("Scoring", total=total) as steps:
-            for row in rows:
-                try:
-                    sample = self.fields.sample(row, self.path)
-                    group = self.fields.group_of(row, self.path)
-                except InputError as error:
-                    if not skip_invalid:
-                        raise
-                    self.skip(error)
-                    continue
-                category = self.fields.category_of(sample)
-                outcomes = {label: score_sample(scorer, sample) for label, scorer in self.scorers.items()}
-                for label, outcome in outcomes.items():
-                    self.summaries[label].add(outcome, category=category, line=row.line, group=group)
-                for label, kept in self.examples.items():
-                    kept.add(outcomes[label], sample, category=category, line=row.line)
-                out.write(row, category, outcomes)
-                self.repeats = self.repeats or bool(row.values.get("repeat"))
-                self.rows += 1
-                if self.unseen:
-                    self._note_fields(row, sample)
-                if self.rows % PROGRESS_STEP == 0:
-                    steps.advance(PROGRESS_STEP)
-        if self.rows == 0:
-            raise InputError("the file holds no rows that can be scored", path=self.path)
-        if self.unseen:
-            option, name = next(iter(self.unseen.items()))
-            raise InputError(f"no row has the field '{name}' that {option} names", path=self.path)
-
-    def _note_fields(self, row: Row, sample: ScorerInput) -> None:
-        for option, place in (("--metadata-field", row.values), ("--category-field", sample.metadata)):
-            if option in self.unseen and self.unseen[option] in place:
-                del self.unseen[option]
 
 
 @click.command()
@@ -124,6 +46,7 @@ class Run:
 @click.option(
     "--group-field", help="Rows with the same value here (answers to one problem) are not independent."
 )
+@click.option("--think-tags", default="think", show_default=True, help=THINK_TAGS_HELP)
 @click.option(
     "--input-format", type=click.Choice(FORMATS), help="The file's format, when its name does not say."
 )
@@ -147,6 +70,7 @@ def command(
     metadata_field: str | None,
     category_field: str | None,
     group_field: str | None,
+    think_tags: str,
     input_format: str | None,
     output: Path | None,
     skip_invalid: bool,
@@ -164,7 +88,7 @@ def command(
 
     Every sample ends as scored, unscored (nothing to compare with) or failed (the scorer could not do its
     work); only scored ones enter the mean. Exit status: 0 done, 1 done but a scorer scored nothing and failed,
-    2 bad input or usage.
+    64 bad usage, 65 bad input, 66 no such file, 69 a package that the scorer needs is missing.
     """
     if list_scorers:
         _print_list(format_)
@@ -181,9 +105,15 @@ def command(
     if report is not None and report.suffix != ".html":
         raise OptionError(f"--report writes .html, not '{report.name}'")
     scorers = _labelled(specs)
-    run = Run(file, scorers, fields, _examples(scorers) if report is not None else None)
-    with ScoresFile(_output_path(file, output), file) as out:
-        run.score(out, input_format=input_format, skip_invalid=skip_invalid)
+    run = FileScoring(
+        file, scorers, fields, keep_examples=report is not None, think_tags=parse_tags(think_tags)
+    )
+    total = guess_count(file, format=input_format) if sys.stderr.isatty() else None
+    with (
+        ScoresFile(_output_path(file, output), file, scorers) as out,
+        progress("Scoring", total=total) as steps,
+    ):
+        run.score(out, input_format=input_format, skip_invalid=skip_invalid, advance=steps.advance)
     if report is not None:
         _write_report(run, report)
     if format_ == "json":
@@ -209,15 +139,8 @@ def _labelled(specs: Iterable[str]) -> dict[str, Scorer]:
     return labelled
 
 
-def _examples(scorers: Iterable[str]) -> "dict[str, Examples]":
-    from evenhand.cli.score_page import Examples
-
-    return {label: Examples() for label in scorers}
-
-
-def _write_report(run: Run, report: Path) -> None:
-    from evenhand.cli.score_page import ScoredFile, score_page
-    from evenhand.results.writing import write_text
+def _write_report(run: FileScoring, report: Path) -> None:
+    from evenhand.reports.scores import ScoredFile, score_page
 
     page = score_page(
         ScoredFile(
@@ -225,14 +148,14 @@ def _write_report(run: Run, report: Path) -> None:
             rows=run.rows,
             skipped=run.skipped,
             first_skips=[str(error) for error in run.first_skips],
-            repeats_alone=run.repeats and run.fields.group is None,
+            repeats_alone=run.repeats_alone,
             scorers={label: scorer.identity for label, scorer in run.scorers.items()},
             summaries=run.summaries,
             examples=run.examples,
         )
     )
     report.parent.mkdir(parents=True, exist_ok=True)
-    write_text(report, page)
+    save_text(report, page)
 
 
 def _output_path(file: Path, output: Path | None) -> Path:
@@ -241,13 +164,19 @@ def _output_path(file: Path, output: Path | None) -> Path:
     return output if output.suffix == ".jsonl" else output / "scores.jsonl"
 
 
-def _print_as_text(run: Run, written: Path) -> None:
+def _print_as_text(run: FileScoring, written: Path) -> None:
     screen = console()
     print_report(screen, run.summaries)
     screen.print()
-    if run.repeats and run.fields.group is None:
+    if run.repeats_alone:
         screen.print(
             "The rows are repeats of problems: --group-field gives intervals that respect it.", markup=False
+        )
+    if run.truncated:
+        responses = "1 response ends" if run.truncated == 1 else f"{run.truncated:,} responses end"
+        screen.print(
+            f"{responses} inside the thinking: raise the token limit of the model that wrote them.",
+            markup=False,
         )
     if run.skipped:
         lines = "1 line" if run.skipped == 1 else f"{run.skipped:,} lines"
@@ -257,11 +186,12 @@ def _print_as_text(run: Run, written: Path) -> None:
     screen.print(f"Scores: {printable(str(written))}", markup=False)
 
 
-def _print_as_json(run: Run, written: Path) -> None:
+def _print_as_json(run: FileScoring, written: Path) -> None:
     print_json(
         {
             "file": str(run.path),
             "rows": run.rows,
+            "truncated": run.truncated,
             "skipped": run.skipped,
             "skipped_lines": [{"line": error.line, "reason": error.reason} for error in run.first_skips],
             "output": str(written),

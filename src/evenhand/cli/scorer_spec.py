@@ -5,10 +5,10 @@ import re
 import sys
 from pathlib import Path
 
-from evenhand.core.errors import InputError, OptionError, UserError
+from evenhand.core.errors import InputError, MissingFile, OptionError
+from evenhand.scoring.apply import check_options
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.registry import get_scorer
-from evenhand.scoring.types import ScorerInput
 
 MAX_FILE = 1_000_000
 """How large a file given as `option=@file` may be."""
@@ -26,7 +26,7 @@ def parse_scorer(text: str) -> Scorer:
     if configured.missing:
         needed = ", ".join(f"{option}=..." for option in configured.missing)
         raise OptionError(f"scorer '{found.name}' needs an option: --scorer {name}:{needed}")
-    _try_out(configured)
+    check_options(configured)
     return configured
 
 
@@ -57,27 +57,16 @@ def _read(path: Path) -> str:
             raise InputError(f"the file is larger than {MAX_FILE:,} bytes", path=path)
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(error.strerror or str(error), path=path) from None
+        raise MissingFile(error.strerror or str(error), path=path) from None
     except UnicodeDecodeError:
         raise InputError("the file is not UTF-8 text", path=path) from None
-
-
-def _try_out(scorer: Scorer) -> None:
-    """Find a bad pattern or schema now, not once per sample."""
-    if scorer.settings and not scorer.is_async:
-        try:
-            scorer(ScorerInput(response="", target=""))
-        except UserError as error:
-            raise OptionError(str(error)) from None
-        except Exception:  # noqa: S110  whatever else an empty sample does is not about the options
-            pass
 
 
 def _from_file(path: Path, function: str) -> Scorer:
     if not function:
         raise OptionError(f"say which scorer of the file: --scorer {path}:NAME")
     if not path.is_file():
-        raise InputError("no such file", path=path)
+        raise MissingFile("no such file", path=path)
     spec = importlib.util.spec_from_file_location(f"evenhand_user_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -12,7 +12,8 @@ from evenhand.settings import LOG_LEVELS, load
 @click.option("--host", help="Address to listen on (127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on (8321); 0 takes a free one.")
 @click.option("--database", help="sqlite:///PATH or postgresql://… (evenhand.db in the data folder).")
-@click.option("--config", "models_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with the judge models.")  # fmt: skip
+@click.option("--config", "models_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with the judge models and listed scorers.")  # fmt: skip
+@click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Also run this scorer: code_sandbox, or one of an installed package.")  # fmt: skip
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="A name that the Host header may carry.")
 @click.option("--demo", is_flag=True, help="Fill the server with demonstration data.")
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="How much to log (info).")  # fmt: skip
@@ -21,6 +22,7 @@ def command(
     port: int | None,
     database: str | None,
     models_file: Path | None,
+    scorers: tuple[str, ...],
     allowed_hosts: tuple[str, ...],
     demo: bool,
     log_level: str | None,
@@ -31,12 +33,13 @@ def command(
     evenhand serve
     evenhand serve --demo --port 0 --database sqlite:///demo.db
     evenhand serve --database postgresql://user@host/scores --config judges.toml
+    evenhand serve --scorer code_sandbox --scorer polite
 
     Everything is kept in one SQLite file, or in PostgreSQL. The first start prints an admin token, once.
     """
     try:
         from evenhand.server.config import ServerConfig
-        from evenhand.server.logs import set_up_logging
+        from evenhand.server.http.logs import set_up_logging
         from evenhand.server.serve import serve
     except ImportError as error:
         raise MissingExtra(error.name or "uvicorn", "server", "the server") from error
@@ -50,6 +53,7 @@ def command(
         demo=demo or settings.demo,
         models_file=models_file or settings.models_file,
         models=settings.models,
+        scorers=scorers or settings.scorers,
     )
     set_up_logging(log_level or settings.log_level)
     serve(config, click.echo)

@@ -29,7 +29,8 @@ Examples:
 def command(bench: str, samples: int, dataset: str | None, sample: bool, format_: str) -> int:
     """Check a benchmark: read every row, make every prompt, score the target itself and an empty answer.
 
-    Exit status 0 when everything works, 1 when the scorer fails on a row, 2 when a row or the file is bad.
+    Exit status: 0 everything works, 1 the scorer fails on a row, 64 bad usage, 65 a row or the file is bad, 66 no
+    such file.
     """
     failed = False
     for benchmark in find_benchmarks(bench):

@@ -1,6 +1,6 @@
 """Two runs of one benchmark, compared: pairs → delta with interval → test → verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,15 +8,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from evenhand import metrics
-from evenhand.compare.compatibility import differences, unknowns
-from evenhand.compare.pairing import Coverage, Pairing, Problem, pair_runs, score_range
-from evenhand.compare.verdict import Evidence, Verdict, decide
+from evenhand.compare.compatibility import Change, differences, treatment, unknowns
+from evenhand.compare.coverage import Coverage, Key, score_range
+from evenhand.compare.pairing import Pairing, Problem, pair_runs
+from evenhand.compare.verdict import Evidence, Family, Verdict, decide
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.outcome import Tally
 from evenhand.metrics.differences import seen_scale
 from evenhand.metrics.multiplicity import holm
-from evenhand.metrics.paired import cohens_d_paired, mcnemar, paired_difference, permutation_test
-from evenhand.metrics.power import minimum_detectable_effect, required_n
+from evenhand.metrics.paired import (
+    cohens_d_paired,
+    mcnemar,
+    non_inferiority,
+    paired_difference,
+    permutation_test,
+)
+from evenhand.metrics.power import (
+    mcnemar_minimum_detectable_effect,
+    minimum_detectable_effect,
+    required_n,
+)
 from evenhand.metrics.types import Alternative, FloatArray, Interval, TestResult
 from evenhand.results import RunResults, SampleResult
 
@@ -33,14 +44,16 @@ class Options(Struct, frozen=True, kw_only=True):
 
     max_drop: float = 0.05
     """The drop that would be tolerated, on the score's scale."""
-    min_coverage: float = 0.0
-    """The part of the possible pairs that must be compared for a verdict."""
+    min_coverage: float = 0.98
+    """The part of the samples that each side must have scored for a PASS, unless the worst case passes too."""
     confidence_level: float = 0.95
     """Of the intervals; the tests use one minus it."""
     seed: int = 0
     """For whatever is resampled."""
     force: bool = False
     """Compare although the runs did not measure the same thing."""
+    cluster_field: str | None = None
+    """The metadata field that names what problems share (a passage, a conversation): only such clusters are independent."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_drop < float("inf"):
@@ -57,7 +70,13 @@ class Side(Struct, frozen=True, kw_only=True):
     name: str
     """Where it came from."""
     mean: Interval
-    """The mean over the compared problems, with its own (unpaired) interval."""
+    """The mean over the samples that both sides have scored, with its own (unpaired) interval."""
+    lowest_mean: float
+    """The mean over all samples if every missing one had the lowest score."""
+    highest_mean: float
+    """The mean over all samples if every missing one had the highest score."""
+    covered: str
+    """Which samples the mean covers, in words."""
     tally: Tally
     """All its samples by status, compared or not."""
 
@@ -109,8 +128,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """The run to compare with."""
     candidate: Side
     """The run in question."""
+    treatment: list[Change]
+    """What was changed between the runs, as far as they tell: model, prompt, sampling."""
     verdict: Verdict
     """What it comes to."""
+    evidence: Evidence
+    """Every number that the verdict was made from."""
     delta: Interval
     """Candidate minus base: the mean over problems of the difference of their means."""
     unpaired_delta: Interval
@@ -119,6 +142,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """The test for the data at hand, two-sided, by name."""
     p_drop: float
     """The same test one-sided: of data like these if the candidate were not worse. The verdict rests on it."""
+    p_beyond: float
+    """One-sided: of data like these if the drop were as large as tolerated, or larger. A PASS rests on it."""
+    family: Family | None
+    """What correcting for all benchmarks that were compared together makes of these; None for one alone."""
+    clusters: int | None
+    """How many clusters the problems come from, when a field names them."""
     effect_size: Interval | None
     """Cohen's d of the paired differences; None when they do not vary."""
     minimum_detectable_effect: float | None
@@ -147,62 +176,113 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """The tolerated drop."""
 
 
-def compare_runs(base: RunResults, candidate: RunResults, options: Options | None = None) -> Comparison:
-    """Compare two runs; `Incomparable` when they did not measure the same thing and nobody forces it."""
+def compare_runs(
+    base: RunResults, candidate: RunResults, options: Options | None = None, *, expected: Iterable[Key] = ()
+) -> Comparison:
+    """Compare two runs; `Incomparable` when they did not measure the same thing and nobody forces it.
+
+    `expected` are samples that both runs should have: one that neither has is counted as missing.
+    """
     options = options or Options()
     different = differences(base, candidate)
     if different and not options.force:
         raise Incomparable(different)
-    pairing = pair_runs(base, candidate)
+    pairing = pair_runs(base, candidate, expected)
     deltas = pairing.candidate_means - pairing.base_means
     bounds = score_range([*base.samples, *candidate.samples])
     scale = bounds[1] - bounds[0]
-    delta = difference(pairing.base_means, pairing.candidate_means, options, scale=scale)
-    test = significance(pairing, deltas, options)
-    p_drop = significance(pairing, deltas, options, "less").p_value
-    p_rise = significance(pairing, deltas, options, "greater").p_value
+    groups = cluster_codes(base, candidate, [one.problem_idx for one in pairing.problems], options)
+    delta = difference(pairing.base_means, pairing.candidate_means, options, scale=scale, groups=groups)
+    # The mean of the decimals that people read: 0.3 − 0.1 is 0.2, not 0.19999999999999998.
+    delta = replace(delta, value=pairing.delta)
+    test = significance(pairing, deltas, options, groups=groups)
+    p_drop = significance(pairing, deltas, options, "less", groups=groups).p_value
+    p_rise = significance(pairing, deltas, options, "greater", groups=groups).p_value
+    p_beyond = non_inferiority(deltas, options.max_drop, groups=groups, scale=scale).p_value
     spread = float(np.std(deltas, ddof=1)) if len(deltas) > 1 else 0.0
     effect = options.max_drop or FALLBACK_EFFECT * scale
-    verdict = decide(
-        Evidence(
-            delta=delta,
-            p_drop=p_drop,
-            p_rise=p_rise,
-            max_drop=options.max_drop,
-            coverage_share=pairing.coverage.share,
-            min_coverage=options.min_coverage,
-            more_problems=_more_problems(spread, len(deltas), effect, options),
-            wanted_effect=effect,
-            scale=scale,
-        )
+    every = sorted({one.problem_idx for run in (base, candidate) for one in run.samples})
+    coverage = with_extremes(pairing, options, scale, cluster_codes(base, candidate, every, options))
+    evidence = Evidence(
+        delta=delta,
+        p_drop=p_drop,
+        p_rise=p_rise,
+        p_beyond=p_beyond,
+        max_drop=options.max_drop,
+        coverage=coverage,
+        min_coverage=options.min_coverage,
+        more_problems=_more_problems(spread, len(deltas), effect, options),
+        wanted_effect=effect,
+        scale=scale,
     )
+    sides = _sides(base, candidate, pairing, bounds, options, groups)
     return Comparison(
         benchmark=base.name,
-        base=_side(base, pairing.base_means, pairing.base_tally, bounds, options),
-        candidate=_side(candidate, pairing.candidate_means, pairing.candidate_tally, bounds, options),
-        verdict=verdict,
+        base=sides[0],
+        candidate=sides[1],
+        treatment=treatment(base, candidate),
+        verdict=decide(evidence),
+        evidence=evidence,
         delta=delta,
         unpaired_delta=unpaired(pairing.base_means, pairing.candidate_means, options),
         test=test,
         p_drop=p_drop,
+        p_beyond=p_beyond,
+        family=None,
+        clusters=None if groups is None else len(set(groups)),
         effect_size=_effect(pairing, deltas, options),
-        minimum_detectable_effect=detectable(spread, len(deltas), options) if spread > 0 else None,
+        minimum_detectable_effect=_detectable(pairing, deltas, delta, groups, options),
         problems=len(deltas),
         pairs=pairing.coverage.pairs,
         improved=int(np.sum(deltas > 0)),
         regressed=int(np.sum(deltas < 0)),
         unchanged=int(np.sum(deltas == 0)),
-        coverage=pairing.coverage,
+        coverage=coverage,
         categories=_categories(pairing, options, scale),
-        items=pairing.problems,
+        items=pairing.problems
+        if groups is None
+        else [replace(one, cluster=code) for one, code in zip(pairing.problems, groups, strict=True)],
         flips=_flips(pairing, base.samples, candidate.samples),
         caveats=_caveats(base, candidate, different, pairing),
         max_drop=options.max_drop,
     )
 
 
+def cluster_codes(
+    base: RunResults, candidate: RunResults, problems: Sequence[int], options: Options
+) -> list[str] | None:
+    """The cluster of every problem, by the field that the options name; `InputError` where one has none."""
+    if options.cluster_field is None:
+        return None
+    found: dict[int, str] = {}
+    for sample in [*base.samples, *candidate.samples]:
+        value = sample.metadata.get(options.cluster_field)
+        if value is not None:
+            known = found.setdefault(sample.problem_idx, str(value))
+            if known != str(value):
+                raise InputError(
+                    f"problem {sample.problem_idx} is in two clusters: '{known}' and '{value}'",
+                    field=options.cluster_field,
+                )
+    lost = [problem for problem in problems if problem not in found]
+    if lost:
+        raise InputError(
+            f"{len(lost):,} problems have no such metadata, the first is problem {lost[0]}",
+            field=options.cluster_field,
+        )
+    codes = [found[problem] for problem in problems]
+    if len(set(codes)) < 2:
+        raise InputError("all problems are in one cluster; two are needed", field=options.cluster_field)
+    return codes
+
+
 def difference(
-    base: FloatArray, candidate: FloatArray, options: Options, *, scale: float | None = None
+    base: FloatArray,
+    candidate: FloatArray,
+    options: Options,
+    *,
+    scale: float | None = None,
+    groups: Sequence[str] | None = None,
 ) -> Interval:
     """The paired difference of means with its interval; one problem cannot show how much the scores vary.
 
@@ -217,6 +297,7 @@ def difference(
         candidate,
         confidence_level=options.confidence_level,
         seed=options.seed,
+        groups=groups,
         scale=scale if scale is not None else seen_scale(base, candidate),
     )
 
@@ -241,9 +322,20 @@ def unpaired(base: FloatArray, candidate: FloatArray, options: Options) -> Inter
 
 
 def significance(
-    pairing: Pairing, deltas: FloatArray, options: Options, alternative: Alternative = "two-sided"
+    pairing: Pairing,
+    deltas: FloatArray,
+    options: Options,
+    alternative: Alternative = "two-sided",
+    *,
+    groups: Sequence[str] | None = None,
 ) -> TestResult:
-    """Exact McNemar for one yes-or-no answer per problem; otherwise a sign-flip test that keeps problems whole."""
+    """Exact McNemar for one yes-or-no answer per problem; otherwise a sign-flip test that keeps problems whole.
+
+    With clusters whole clusters are flipped.
+    """
+    if groups is not None:
+        flips = permutation_test(deltas, groups=groups, seed=options.seed, alternative=alternative)
+        return replace(flips, method=f"sign flips of whole clusters ({flips.method})")
     if pairing.binary and pairing.single:
         exact = mcnemar(int(np.sum(deltas < 0)), int(np.sum(deltas > 0)), alternative=alternative)
         return replace(exact, method="exact McNemar")
@@ -251,13 +343,56 @@ def significance(
     return replace(flips, method=f"sign flips of whole problems ({flips.method})")
 
 
-def _side(
-    run: RunResults, means: FloatArray, tally: Tally, bounds: tuple[float, float], options: Options
-) -> Side:
-    mean = metrics.mean_interval(
-        means, confidence_level=options.confidence_level, seed=options.seed, bounds=bounds
+def with_extremes(pairing: Pairing, options: Options, scale: float, groups: Sequence[str] | None) -> Coverage:
+    """The coverage with the bounds of the worst and the best case, as sure as the interval's ends."""
+    worst, best = pairing.worst, pairing.best
+    if len(worst.base) < 2:
+        return pairing.coverage
+    level = (1 + options.confidence_level) / 2
+    if not pairing.coverage.missing:
+        return pairing.coverage  # nothing is missing: both cases are the delta itself
+    lower, upper = (
+        non_inferiority(
+            sign * (one.candidate - one.base), 0.0, groups=groups, confidence_level=level, scale=scale
+        )
+        for sign, one in ((1.0, worst), (-1.0, best))
     )
-    return Side(name=str(run.path), mean=mean, tally=tally)
+    return replace(pairing.coverage, worst_lower=lower.ci_lower, best_upper=-upper.ci_lower)
+
+
+def _sides(
+    base: RunResults,
+    candidate: RunResults,
+    pairing: Pairing,
+    bounds: tuple[float, float],
+    options: Options,
+    groups: Sequence[str] | None,
+) -> tuple[Side, Side]:
+    coverage, worst, best = pairing.coverage, pairing.worst, pairing.best
+    covered = f"all {coverage.possible:,} samples"
+    if coverage.pairs < coverage.possible:
+        covered = f"the {coverage.pairs:,} of {coverage.possible:,} samples scored on both sides"
+
+    def side(run: RunResults, means: FloatArray, ends: tuple[FloatArray, FloatArray], tally: Tally) -> Side:
+        return Side(
+            name=str(run.path),
+            mean=metrics.mean_interval(
+                means,
+                groups=groups,
+                confidence_level=options.confidence_level,
+                seed=options.seed,
+                bounds=bounds,
+            ),
+            lowest_mean=float(np.mean(ends[0])),
+            highest_mean=float(np.mean(ends[1])),
+            covered=covered,
+            tally=tally,
+        )
+
+    return (
+        side(base, pairing.base_means, (best.base, worst.base), pairing.base_tally),
+        side(candidate, pairing.candidate_means, (worst.candidate, best.candidate), pairing.candidate_tally),
+    )
 
 
 def _effect(pairing: Pairing, deltas: FloatArray, options: Options) -> Interval | None:
@@ -271,6 +406,24 @@ def _effect(pairing: Pairing, deltas: FloatArray, options: Options) -> Interval 
 def detectable(spread: float, n: int, options: Options) -> float:
     """The smallest drop that the one-sided test shows with 80 % power."""
     return minimum_detectable_effect(spread, n, alpha=1 - options.confidence_level, alternative="greater")
+
+
+def _detectable(
+    pairing: Pairing, deltas: FloatArray, delta: Interval, groups: Sequence[str] | None, options: Options
+) -> float | None:
+    """The smallest drop that the test at hand shows with 80 % power, if as many problems differ as did."""
+    alpha = 1 - options.confidence_level
+    if groups is not None:
+        units = len(set(groups))
+        if not delta.standard_error or "clustered_t" not in delta.method:
+            return None
+        return minimum_detectable_effect(
+            delta.standard_error * units**0.5, units, alpha=alpha, alternative="greater"
+        )
+    if pairing.binary and pairing.single:
+        return mcnemar_minimum_detectable_effect(float(np.mean(deltas != 0)), len(deltas), alpha=alpha)
+    spread = float(np.std(deltas, ddof=1)) if len(deltas) > 1 else 0.0
+    return detectable(spread, len(deltas), options) if spread > 0 else None
 
 
 def _more_problems(spread: float, n: int, effect: float, options: Options) -> int | None:
@@ -297,6 +450,9 @@ def _categories(pairing: Pairing, options: Options, scale: float) -> list[Catego
             base_tally=pairing.base_tally,
             candidate_tally=pairing.candidate_tally,
             binary=pairing.binary,
+            worst=pairing.worst,
+            best=pairing.best,
+            uneven_repeats=pairing.uneven_repeats,
         )
         delta = difference(base, candidate, options, scale=scale) if len(problems) > 1 else None
         found.append((name, base, candidate, delta, significance(part, candidate - base, options).p_value))
@@ -353,10 +509,12 @@ def _answer(sample: SampleResult) -> str:
 def _caveats(base: RunResults, candidate: RunResults, different: list[str], pairing: Pairing) -> list[str]:
     found = [f"compared by force although this differs: {words}" for words in different]
     found += unknowns(base, candidate)
-    if pairing.coverage.missing:
+    if pairing.uneven_repeats:
+        found.append("one side has repeats that the other never made: only the shared repeats are compared")
+    if pairing.coverage.missing and (pairing.coverage.low, pairing.coverage.high) != (0.0, 1.0):
         found.append(
-            f"{len(pairing.coverage.missing):,} of {pairing.coverage.possible:,} pairs are missing; the delta could be "
-            f"{pairing.coverage.worst_delta:+.4f} to {pairing.coverage.best_delta:+.4f} if they all went one way"
+            f"scores outside 0 to 1: the worst case sets missing ones to {pairing.coverage.low:g} or {pairing.coverage.high:g}, "
+            "the lowest and highest that were seen"
         )
     if len(pairing.problems) < 30:
         found.append(f"only {len(pairing.problems)} problems: intervals and tests are rough")

@@ -1,22 +1,81 @@
-"""Whether two runs measured the same thing."""
+"""What may differ between two runs (the treatment), and what must be the same for a comparison to mean anything."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
+
+from evenhand.core.jsontext import encode_text
+from evenhand.core.terminal import preview
 from evenhand.results import RunResults
 
-# What must be equal, and what to say when it is not. The model is what a comparison is about, so it may differ.
+# What must be equal, and what to say when it is not.
 ASPECTS = {
     "benchmark": "the benchmark definition",
     "dataset": "the dataset",
-    "prompt": "the prompt",
     "scorer": "the scorer or its version",
     "judge": "the judge",
-    "sampling": "the sampling parameters",
 }
+SHOWN = 120
+"""How many characters of a value are shown."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One part of the treatment: something that was changed on purpose between the runs."""
+
+    name: str
+    """What: `model`, `prompt`, `system prompt`, `temperature`, ..."""
+    base: str
+    """Its value in the base."""
+    candidate: str
+    """Its value in the candidate."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.base} → {self.candidate}"
+
+
+def treatment(base: RunResults, candidate: RunResults) -> list[Change]:
+    """Model, prompt, system prompt, sampling and whatever else the runs say about the system under test, where they
+    differ; empty when they are the same, or when the files do not tell."""
+    if base.bundle is None or candidate.bundle is None:
+        return []
+    mine, theirs = dict(_treated(base.bundle.config)), dict(_treated(candidate.bundle.config))
+    found = [
+        Change(name=name, base=_shown(mine[name]), candidate=_shown(theirs[name]))
+        for name in mine
+        # What only one side tells is unknown, not different.
+        if name in theirs and mine[name] != theirs[name]
+    ]
+    left, right = (run.bundle.hashes.get("prompt") for run in (base, candidate) if run.bundle)
+    if left and right and left != right and not any("prompt" in one.name for one in found):
+        found.append(Change(name="prompt", base=left[:12], candidate=right[:12]))
+    return found
+
+
+def _treated(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    model = config.get("model")
+    if isinstance(model, dict):
+        yield "model", model.get("id")
+        yield "model's address", model.get("url")
+    elif model is not None:
+        yield "model", model
+    for name in ("prompt", "system_prompt"):
+        if name in config:
+            yield name.replace("_", " "), config[name]
+    for name, value in (config.get("sampling") or {}).items():
+        yield name.replace("_", " "), value
+    for name, value in (config.get("treatment") or {}).items():
+        yield name, value
+
+
+def _shown(value: Any) -> str:
+    if value in (None, (), [], {}, ""):
+        return "not set"
+    return preview(value if isinstance(value, str) else encode_text(value), SHOWN)
 
 
 def differences(base: RunResults, candidate: RunResults) -> list[str]:
-    """What differs between the runs beyond the model; empty when they are comparable as far as the files tell."""
+    """What differs and must not; empty when the runs are comparable as far as the files tell."""
     if base.bundle is None or candidate.bundle is None:
         return []
     left, right = base.bundle, candidate.bundle
@@ -36,11 +95,9 @@ def unknowns(base: RunResults, candidate: RunResults) -> list[str]:
     found = []
     for side, run in (("base", base), ("candidate", candidate)):
         if run.bundle is None:
-            found.append(f"the {side} has no bundle: dataset, prompt, scorer and judge cannot be checked")
+            found.append(f"the {side} has no bundle: dataset, scorer and judge cannot be checked")
         elif not run.bundle.hashes:
-            found.append(
-                f"the {side}'s bundle has no digests: dataset, prompt, scorer and judge cannot be checked"
-            )
+            found.append(f"the {side}'s bundle has no digests: dataset, scorer and judge cannot be checked")
     return found
 
 

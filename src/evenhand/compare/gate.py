@@ -5,27 +5,33 @@ For a metric let the *damage* be how much worse the candidate is, and the *limit
 
 =====================  ==========================================================================
 BREACH                 damage above the limit is proven: Holm-adjusted one-sided p < α
-PASS                   damage above the limit is ruled out: the one-sided upper bound is below it
-INSUFFICIENT_EVIDENCE  neither, or too few pairs
+PASS                   damage above the limit is ruled out: the one-sided upper bound is below it, and
+                       missing samples cannot change that: each side has at least `min_coverage`
+                       of its samples, or the worst case's upper bound is below the limit too
+INSUFFICIENT_EVIDENCE  neither, or too much is missing
 MISSING                the benchmark or the metric is not there on both sides
 =====================  ==========================================================================
 
 Ruling out needs no correction: the gate says GO only when every metric passes (an intersection-union test).
-NO-GO: a critical or supporting BREACH. INCONCLUSIVE: no breach, but something required is missing or unproven.
+NO-GO: a critical or supporting BREACH, or a benchmark that the policy requires and a side has not run. INCONCLUSIVE:
+neither, but something required is unproven.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from evenhand.compare.compatibility import differences
+from evenhand.compare.comparison import Options, cluster_codes
+from evenhand.compare.compatibility import differences, treatment
+from evenhand.compare.coverage import share_text
 from evenhand.compare.policy import Limit, Policy, Tier, limits_of
 from evenhand.compare.values import SPENT, paired_values
 from evenhand.core.errors import Incomparable
 from evenhand.metrics.differences import seen_scale
+from evenhand.metrics.exact import as_fraction, exact_mean
 from evenhand.metrics.multiplicity import holm
 from evenhand.metrics.paired import non_inferiority, permutation_test
 from evenhand.metrics.types import FloatArray
@@ -67,8 +73,24 @@ class MetricGate(Struct, frozen=True, kw_only=True):
     """The same after Holm's correction over the gated metrics."""
     problems: int = 0
     """How many problems were compared."""
+    possible: int = 0
+    """How many problems there would be if nothing were missing; the means cover `problems` of them."""
     coverage: float = 0.0
     """The part of the possible problems that was compared."""
+    base_coverage: float = 0.0
+    """The part of its samples for which the base has what the metric needs."""
+    candidate_coverage: float = 0.0
+    """The part of its samples for which the candidate has it."""
+    worst_damage: float | None = None
+    """The damage if everything missing went against the candidate; None when that has no limit."""
+    worst_upper: float | None = None
+    """The one-sided upper bound of that damage."""
+    best_damage: float | None = None
+    """The damage if everything missing went for the candidate."""
+    lacking: bool = False
+    """Whether a side has no run of the benchmark at all; where the policy requires it, that is NO-GO."""
+    clusters: int | None = None
+    """How many clusters the problems come from, when a field names them."""
 
 
 class GateReport(Struct, frozen=True, kw_only=True):
@@ -84,6 +106,8 @@ class GateReport(Struct, frozen=True, kw_only=True):
     """The error rate of the gate as a whole."""
     notes: list[str]
     """What else the reader must know."""
+    treatment: list[str] = []
+    """What was changed between the runs, as far as they tell; the benchmark's name before it where they disagree."""
 
 
 def run_gate(
@@ -92,25 +116,35 @@ def run_gate(
     policy: Policy,
     *,
     force: bool = False,
+    cluster_field: str | None = None,
 ) -> GateReport:
-    """Judge the runs, by benchmark name, against the policy."""
+    """Judge the runs, by benchmark name, against the policy; `cluster_field` as in `compare`."""
     names = list(policy.benchmarks) or sorted(base.keys() | candidate.keys())
     notes = [
         f"benchmark '{name}' was run but is not in the policy: not gated"
         for name in sorted((base.keys() | candidate.keys()) - set(names))
     ]
     gates: list[MetricGate] = []
+    changes: dict[str, list[str]] = {}
     for name in names:
         limits = limits_of(policy, name)
         if name in base and name in candidate:
+            for change in treatment(base[name], candidate[name]):
+                changes.setdefault(str(change), []).append(name)
             different = differences(base[name], candidate[name])
             if different and not force:
                 raise Incomparable([f"{name}: {words}" for words in different])
             notes += [f"{name}: compared by force although this differs: {words}" for words in different]
-            gates += [_measure(limit, base[name], candidate[name], policy.alpha) for limit in limits]
+            gates += [
+                _measure(limit, base[name], candidate[name], policy.alpha, cluster_field) for limit in limits
+            ]
         else:
             side = "the base" if name not in base else "the candidate"
-            gates += [_missing(limit, f"no run of this benchmark on the side of {side}") for limit in limits]
+            if name not in base and name not in candidate:
+                side = "both"
+            reason = f"no run of this benchmark on the side of {side}"
+            required = name in policy.benchmarks or name in base
+            gates += [replace(_missing(limit, reason), lacking=required) for limit in limits]
     gates = _decided(
         gates,
         {(limit.benchmark, limit.metric): limit for name in names for limit in limits_of(policy, name)},
@@ -119,7 +153,21 @@ def run_gate(
     order = {"critical": 0, "supporting": 1, "advisory": 2}
     gates.sort(key=lambda gate: (order[gate.tier], gate.benchmark, gate.metric))
     verdict, sentence = _verdict(gates)
-    return GateReport(verdict=verdict, sentence=sentence, gates=gates, alpha=policy.alpha, notes=notes)
+    return GateReport(
+        verdict=verdict,
+        sentence=sentence,
+        gates=gates,
+        alpha=policy.alpha,
+        notes=notes,
+        treatment=_treatments(changes, len(names)),
+    )
+
+
+def _treatments(changes: Mapping[str, Sequence[str]], benchmarks: int) -> list[str]:
+    return [
+        words if len(where) == benchmarks else f"{', '.join(where)}: {words}"
+        for words, where in changes.items()
+    ]
 
 
 def _missing(limit: Limit, reason: str) -> MetricGate:
@@ -128,34 +176,59 @@ def _missing(limit: Limit, reason: str) -> MetricGate:
     )
 
 
-def _measure(limit: Limit, base: RunResults, candidate: RunResults, alpha: float) -> MetricGate:
+def _measure(
+    limit: Limit, base: RunResults, candidate: RunResults, alpha: float, cluster_field: str | None
+) -> MetricGate:
     values = paired_values(limit.metric, base, candidate)
     if len(values.base) == 0:
         return _missing(limit, f"no problem has the metric '{limit.metric}' on both sides")
-    worse = (
-        values.base - values.candidate
-        if limit.direction == "higher_is_better"
-        else values.candidate - values.base
-    )
-    tolerated = tolerated_damage(limit, float(np.mean(values.base)))
+    worse = _damage(limit, values.base, values.candidate)
+    worst, best = values.worst, values.best
+    if limit.direction == "lower_is_better":
+        worst, best = best, worst
+    tolerated = tolerated_damage(limit, _mean(values.base))
     scale = None if limit.metric in SPENT else seen_scale(values.base, values.candidate)
-    lower, upper = _bounds(worse, alpha, scale)
+    options = Options(cluster_field=cluster_field)
+    groups = cluster_codes(base, candidate, values.problems, options)
+    lower, upper = _bounds(worse, alpha, scale, groups)
+    extremes = [None if one is None else _damage(limit, one.base, one.candidate) for one in (worst, best)]
     return MetricGate(
         benchmark=limit.benchmark,
         metric=limit.metric,
         tier=limit.tier,
         status="INSUFFICIENT_EVIDENCE",
         reasons=[],
-        base=float(np.mean(values.base)),
-        candidate=float(np.mean(values.candidate)),
-        damage=float(np.mean(worse)),
+        base=_mean(values.base),
+        candidate=_mean(values.candidate),
+        damage=_mean(worse),
         damage_lower=lower,
         damage_upper=upper,
         limit=tolerated,
-        p_value=_breach_p_value(worse, tolerated, scale),
+        p_value=_breach_p_value(worse, tolerated, scale, groups),
         problems=len(worse),
+        possible=values.possible,
         coverage=values.share,
+        base_coverage=values.base_share,
+        candidate_coverage=values.candidate_share,
+        worst_damage=None if extremes[0] is None else _mean(extremes[0]),
+        worst_upper=None
+        if worst is None or extremes[0] is None
+        else _bounds(extremes[0], alpha, scale, cluster_codes(base, candidate, worst.problems, options))[1],
+        clusters=None if groups is None else len(set(groups)),
+        best_damage=None if extremes[1] is None else _mean(extremes[1]),
     )
+
+
+def _damage(limit: Limit, base: FloatArray, candidate: FloatArray) -> FloatArray:
+    """Per problem, in the decimals that people read: 0.3 − 0.2 is 0.1 and no more."""
+    first, second = (base, candidate) if limit.direction == "higher_is_better" else (candidate, base)
+    return np.array(
+        [float(as_fraction(a) - as_fraction(b)) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+    )
+
+
+def _mean(values: FloatArray) -> float:
+    return float(exact_mean(values.tolist()))
 
 
 def tolerated_damage(limit: Limit, base_mean: float) -> float:
@@ -164,26 +237,31 @@ def tolerated_damage(limit: Limit, base_mean: float) -> float:
     if limit.max_relative_drop is not None:
         guarded = limit.relative_guard_below is None or base_mean < limit.relative_guard_below
         if guarded or not limits:
-            limits.append(limit.max_relative_drop * abs(base_mean))
+            limits.append(float(as_fraction(limit.max_relative_drop) * abs(as_fraction(base_mean))))
     return min(limits)
 
 
-def _bounds(worse: FloatArray, alpha: float, scale: float | None) -> tuple[float | None, float | None]:
-    """One-sided bounds of the mean damage, each at level 1 − α; None where one problem tells nothing.
+def _bounds(
+    worse: FloatArray, alpha: float, scale: float | None, groups: Sequence[str] | None
+) -> tuple[float | None, float | None]:
+    """One-sided bounds of the mean damage, each at level 1 − α; None where the spread is unknown.
 
-    `scale` is the largest damage that could be, None for what is spent. Scores that did not change on any problem still leave a drop possible on the next one, as in `compare`.
+    `scale` is the largest damage that could be, None for what is spent: equal differences then leave any damage possible
+    on the next problem, and have no bounds. Scores that did not change on any problem still leave a drop possible on the next one, as in `compare`.
     """
     if len(worse) < 2:
         return None, None
     if scale is None and float(np.ptp(worse)) == 0.0:
-        return float(worse[0]), float(worse[0])
+        return None, None
     level = 1 - alpha
-    lower = non_inferiority(worse, 0.0, confidence_level=level, scale=scale).ci_lower
-    upper = -non_inferiority(-worse, 0.0, confidence_level=level, scale=scale).ci_lower
+    lower = non_inferiority(worse, 0.0, confidence_level=level, scale=scale, groups=groups).ci_lower
+    upper = -non_inferiority(-worse, 0.0, confidence_level=level, scale=scale, groups=groups).ci_lower
     return lower, upper
 
 
-def _breach_p_value(worse: FloatArray, tolerated: float, scale: float | None) -> float | None:
+def _breach_p_value(
+    worse: FloatArray, tolerated: float, scale: float | None, groups: Sequence[str] | None
+) -> float | None:
     """One-sided p of "the damage is within the limit": sign flips at a limit of zero, a t test above it."""
     if len(worse) < 2:
         return None
@@ -192,12 +270,12 @@ def _breach_p_value(worse: FloatArray, tolerated: float, scale: float | None) ->
         if every <= tolerated:
             return 1.0
         if scale is None:
-            return 0.0
+            return float(0.5 ** len(worse))  # sign flips around the limit
         # Within the scale and with a mean of at most the limit they take this value with at most this probability.
         return float(((scale + tolerated) / (scale + every)) ** len(worse))
     if tolerated == 0.0:
-        return permutation_test(worse, alternative="greater").p_value
-    return non_inferiority(worse - tolerated, 0.0, scale=scale).p_value
+        return permutation_test(worse, alternative="greater", groups=groups).p_value
+    return non_inferiority(worse - tolerated, 0.0, scale=scale, groups=groups).p_value
 
 
 def _decided(
@@ -219,36 +297,35 @@ def _decided(
         status, reason = _status(
             replace(gate, p_adjusted=corrected), limits[gate.benchmark, gate.metric], alpha
         )
-        decided.append(replace(gate, p_adjusted=corrected, status=status, reasons=[*gate.reasons, reason]))
+        decided.append(
+            replace(gate, p_adjusted=corrected, status=status, reasons=[reason, _coverage_line(gate)])
+        )
     return decided
 
 
 def _status(gate: MetricGate, limit: Limit, alpha: float) -> tuple[Status, str]:
     assert gate.damage is not None
     assert gate.limit is not None
-    if gate.coverage < limit.min_coverage:
-        return (
-            "INSUFFICIENT_EVIDENCE",
-            f"{gate.coverage:.1%} of the problems are compared, {limit.min_coverage:.1%} are asked for",
-        )
     if not limit.require_significance:
+        alone = "(estimate alone, as the policy says)"
         if gate.damage > gate.limit:
-            return (
-                "BREACH",
-                f"damage {gate.damage:.4g} is above the limit {gate.limit:.4g} (estimate alone, as the policy says)",
-            )
-        return (
-            "PASS",
-            f"damage {gate.damage:.4g} is within the limit {gate.limit:.4g} (estimate alone, as the policy says)",
-        )
-    if gate.p_adjusted is None or gate.damage_upper is None or gate.damage_lower is None:
+            return "BREACH", f"damage {gate.damage:.4g} is above the limit {gate.limit:.4g} {alone}"
+        if not _covered(gate, limit, gate.worst_damage):
+            return "INSUFFICIENT_EVIDENCE", _missing_words(limit)
+        return "PASS", f"damage {gate.damage:.4g} is within the limit {gate.limit:.4g} {alone}"
+    if gate.p_adjusted is None:
         return "INSUFFICIENT_EVIDENCE", "one problem cannot show how much the scores vary"
+    if gate.damage_upper is None or gate.damage_lower is None:
+        same = f"damage {gate.damage:.4g} on each of {gate.problems:,} problems"
+        if gate.damage > gate.limit and gate.p_adjusted < alpha:
+            return "BREACH", f"{same}: above the limit {gate.limit:.4g} (adjusted p = {gate.p_adjusted:.3g})"
+        return "INSUFFICIENT_EVIDENCE", f"{same}: equal differences do not show how much it varies"
     bounds = f"damage {gate.damage:.4g}, one-sided bounds {gate.damage_lower:.4g} and {gate.damage_upper:.4g}"
     if gate.damage > gate.limit and gate.p_adjusted < alpha:
         return "BREACH", f"{bounds}: above the limit {gate.limit:.4g} (adjusted p = {gate.p_adjusted:.3g})"
-    if gate.damage_upper < gate.limit or (
-        gate.damage_lower == gate.damage_upper and gate.damage <= gate.limit
-    ):
+    if gate.damage_upper < gate.limit:
+        if not _covered(gate, limit, gate.worst_upper):
+            return "INSUFFICIENT_EVIDENCE", f"{bounds}: {_missing_words(limit)}"
         return "PASS", f"{bounds}: more than the limit {gate.limit:.4g} is ruled out"
     return (
         "INSUFFICIENT_EVIDENCE",
@@ -256,12 +333,43 @@ def _status(gate: MetricGate, limit: Limit, alpha: float) -> tuple[Status, str]:
     )
 
 
+def _covered(gate: MetricGate, limit: Limit, worst: float | None) -> bool:
+    """Whether what is missing may be left out: there is little of it, or even at its worst the limit holds."""
+    if min(gate.base_coverage, gate.candidate_coverage) >= limit.min_coverage:
+        return True
+    return worst is not None and gate.limit is not None and worst < gate.limit
+
+
+def _missing_words(limit: Limit) -> str:
+    return (
+        f"too much is missing: each side must have {share_text(limit.min_coverage)} of its samples, or the worst case "
+        "must keep the limit"
+    )
+
+
+def _coverage_line(gate: MetricGate) -> str:
+    if gate.base_coverage == gate.candidate_coverage == 1.0 and gate.problems == gate.possible:
+        return f"coverage 100%: all {gate.possible:,} problems on both sides"
+    if gate.worst_damage is None:
+        extremes = "the worst case has no limit"
+    else:
+        upper = "" if gate.worst_upper is None else f" (upper bound {gate.worst_upper:.4g})"
+        extremes = f"worst case damage {gate.worst_damage:.4g}{upper}, best case {gate.best_damage:.4g}"
+    return (
+        f"coverage: base {share_text(gate.base_coverage)} of its samples, candidate {share_text(gate.candidate_coverage)}; the means "
+        f"cover {gate.problems:,} of {gate.possible:,} problems; {extremes}"
+    )
+
+
 def _verdict(gates: list[MetricGate]) -> tuple[GateVerdict, str]:
     required = [gate for gate in gates if gate.tier != "advisory"]
     broken = [gate for gate in required if gate.status == "BREACH"]
     open_ = [gate for gate in required if gate.status in ("MISSING", "INSUFFICIENT_EVIDENCE")]
+    lacking = [gate for gate in required if gate.lacking]
     if broken:
         return "NO-GO", f"Do not ship: {_names(broken)} dropped by more than is tolerated."
+    if lacking:
+        return "NO-GO", f"Do not ship: {_names(lacking)} is required and was not run on both sides."
     if open_:
         return "INCONCLUSIVE", f"Not shown to be safe: {_names(open_)} could not be decided."
     if not required:

@@ -9,8 +9,9 @@ from msgspec import Struct
 from evenhand import metrics
 from evenhand.compare.comparison import Options, difference
 from evenhand.compare.compatibility import differences
-from evenhand.compare.pairing import score_range, tally_of
-from evenhand.compare.values import per_problem
+from evenhand.compare.coverage import score_range
+from evenhand.compare.pairing import tally_of
+from evenhand.compare.values import Range, per_problem, reward_ranges
 from evenhand.core.errors import Incomparable, InputError
 from evenhand.core.outcome import Tally
 from evenhand.metrics.multiplicity import holm
@@ -25,7 +26,13 @@ class RankedRun(Struct, frozen=True, kw_only=True):
     name: str
     """Where the run came from."""
     mean: Interval
-    """Over the problems that all runs share."""
+    """Over the problems that all runs have scored."""
+    share: float
+    """The part of its samples that the run has scored."""
+    lowest_mean: float
+    """The mean over all problems if every missing sample had the lowest score."""
+    highest_mean: float
+    """The mean over all problems if every missing sample had the highest score."""
     tally: Tally
     """All its samples by status."""
     letters: str
@@ -45,6 +52,8 @@ class PairTest(Struct, frozen=True, kw_only=True):
     """Of the sign-flip test over problems."""
     p_adjusted: float
     """The same after Holm's correction over all pairs."""
+    told_apart: bool
+    """Whether the difference is significant, and missing samples could not reverse it (or are few)."""
 
 
 class ManyRuns(Struct, frozen=True, kw_only=True):
@@ -86,7 +95,14 @@ def compare_many(runs: Sequence[RunResults], options: Options | None = None) -> 
     ]
     adjusted = holm([p for *_, p in tests]).tolist()
     alpha = 1 - options.confidence_level
-    alike = {frozenset((i, j)) for (i, j, _), p in zip(tests, adjusted, strict=True) if p >= alpha}
+    ranges = reward_ranges(runs)
+    apart = {
+        (i, j)
+        for (i, j, _), p in zip(tests, adjusted, strict=True)
+        # `order` puts the better run first, so i is ahead of j.
+        if p < alpha and not _reversible(ranges[i], ranges[j], options)
+    }
+    alike = {frozenset((i, j)) for i, j, _ in tests if (i, j) not in apart}
     groups = cliques(order, alike)
     bounds = score_range([sample for run in runs for sample in run.samples])
     return ManyRuns(
@@ -102,6 +118,9 @@ def compare_many(runs: Sequence[RunResults], options: Options | None = None) -> 
                     seed=options.seed,
                     bounds=bounds,
                 ),
+                share=ranges[i].share,
+                lowest_mean=float(np.mean(ranges[i].low)),
+                highest_mean=float(np.mean(ranges[i].high)),
                 tally=tally_of(runs[i].samples),
                 letters="".join(_letter(n) for n, group in enumerate(groups) if i in group),
             )
@@ -114,11 +133,21 @@ def compare_many(runs: Sequence[RunResults], options: Options | None = None) -> 
                 delta=difference(values[i], values[j], options),
                 p_value=p,
                 p_adjusted=q,
+                told_apart=(i, j) in apart,
             )
             for (i, j, p), q in zip(tests, adjusted, strict=True)
         ],
         groups=[[names[i] for i in group] for group in groups],
     )
+
+
+def _reversible(ahead: Range, behind: Range, options: Options) -> bool:
+    """Whether more is missing than allowed, and in the worst case the run ahead would not be shown to be ahead."""
+    if min(ahead.share, behind.share) >= options.min_coverage:
+        return False
+    if len(ahead.low) < 2:
+        return True
+    return difference(behind.high, ahead.low, options).ci_lower <= 0
 
 
 def cliques(order: Sequence[int], alike: set[frozenset[int]]) -> list[list[int]]:

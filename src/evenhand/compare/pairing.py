@@ -1,49 +1,25 @@
 """Which samples of two runs belong together, and what is missing on either side."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
+from evenhand.compare.coverage import (
+    Coverage,
+    Filled,
+    Key,
+    MissingPair,
+    expected_keys,
+    filled,
+    rewards_of,
+    score_range,
+)
 from evenhand.core.errors import InputError
 from evenhand.core.outcome import Tally
+from evenhand.metrics.exact import exact_mean, exact_sum
 from evenhand.metrics.types import FloatArray
 from evenhand.results import RunResults, SampleResult
-
-Key = tuple[int, int]
-
-
-class MissingPair(Struct, frozen=True, kw_only=True):
-    """A sample that cannot be compared."""
-
-    problem_idx: int
-    """Which problem."""
-    repeat: int
-    """Which answer to it."""
-    base: str
-    """The base's status: `scored`, `unscored`, `failed` or `absent`."""
-    candidate: str
-    """The candidate's status."""
-
-
-class Coverage(Struct, frozen=True, kw_only=True):
-    """How much of the two runs was compared, and how far the rest could move the result."""
-
-    pairs: int
-    """Pairs scored on both sides."""
-    possible: int
-    """Pairs that would be there if nothing were missing."""
-    missing: list[MissingPair]
-    """Every pair that is not compared."""
-    worst_delta: float
-    """The delta if every missing score went against the candidate."""
-    best_delta: float
-    """The delta if every missing score went for the candidate."""
-
-    @property
-    def share(self) -> float:
-        """The part of the possible pairs that was compared."""
-        return self.pairs / self.possible if self.possible else 0.0
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -59,6 +35,8 @@ class Problem(Struct, frozen=True, kw_only=True):
     """How many pairs of answers the means rest on."""
     category: str | None
     """The problem's category."""
+    cluster: str | None = None
+    """What the problem shares with others, when a field names it."""
 
     @property
     def delta(self) -> float:
@@ -79,6 +57,12 @@ class Pairing(Struct, frozen=True, kw_only=True):
     """The candidate's samples by status."""
     binary: bool
     """Whether every paired score is 0 or 1."""
+    worst: Filled
+    """All problems, every missing score set against the candidate."""
+    best: Filled
+    """All problems, every missing score set in the candidate's favour."""
+    uneven_repeats: bool
+    """Whether a side has repeats that the other has never made; they are not compared."""
 
     @property
     def base_means(self) -> FloatArray:
@@ -89,6 +73,14 @@ class Pairing(Struct, frozen=True, kw_only=True):
     def candidate_means(self) -> FloatArray:
         """The candidate's mean per problem."""
         return np.array([problem.candidate for problem in self.problems])
+
+    @property
+    def delta(self) -> float:
+        """The mean difference of the problems' means, in exact decimals."""
+        rise = exact_sum(one.candidate for one in self.problems) - exact_sum(
+            one.base for one in self.problems
+        )
+        return float(rise / len(self.problems))
 
     @property
     def single(self) -> bool:
@@ -104,11 +96,11 @@ def tally_of(samples: Iterable[SampleResult]) -> Tally:
     return Tally(**counts)
 
 
-def pair_runs(base: RunResults, candidate: RunResults) -> Pairing:
-    """Pair by problem and repeat; `InputError` when not one pair is scored on both sides."""
+def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] = ()) -> Pairing:
+    """Pair by problem and repeat; `InputError` when not one pair is scored on both sides. The `expected` should be there."""
     mine = {(s.problem_idx, s.repeat): s for s in base.samples}
     theirs = {(s.problem_idx, s.repeat): s for s in candidate.samples}
-    keys = sorted(mine.keys() | theirs.keys())
+    keys = expected_keys(mine, theirs, expected)
     pairs: dict[int, list[tuple[SampleResult, SampleResult]]] = {}
     missing: list[MissingPair] = []
     for key in keys:
@@ -121,17 +113,22 @@ def pair_runs(base: RunResults, candidate: RunResults) -> Pairing:
             )
     if not pairs:
         raise InputError(_nothing_shared(base, candidate))
-    problems = [_problem(index, found) for index, found in sorted(pairs.items())]
-    coverage = _coverage(mine, theirs, keys, missing, problems)
     scores = {
         reward for found in pairs.values() for pair in found for reward in (pair[0].reward, pair[1].reward)
     }
+    low, high = score_range([*base.samples, *candidate.samples])
+    rewards = rewards_of(base.samples), rewards_of(candidate.samples)
+    worst = filled(keys, *rewards, for_base=high, for_candidate=low)
+    best = filled(keys, *rewards, for_base=low, for_candidate=high)
     return Pairing(
-        problems=problems,
-        coverage=coverage,
+        problems=[_problem(index, found) for index, found in sorted(pairs.items())],
+        coverage=_coverage(keys, rewards, missing, (low, high), (worst.delta, best.delta)),
         base_tally=tally_of(base.samples),
         candidate_tally=tally_of(candidate.samples),
         binary=scores <= {0.0, 1.0},
+        worst=worst,
+        best=best,
+        uneven_repeats={repeat for _, repeat in mine} != {repeat for _, repeat in theirs},
     )
 
 
@@ -152,52 +149,42 @@ def _problem(index: int, pairs: Sequence[tuple[SampleResult, SampleResult]]) -> 
     right = [float(pair[1].reward) for pair in pairs if pair[1].reward is not None]
     return Problem(
         problem_idx=index,
-        base=sum(left) / len(left),
-        candidate=sum(right) / len(right),
+        base=_mean(left),
+        candidate=_mean(right),
         repeats=len(pairs),
         category=pairs[0][0].category or pairs[0][1].category,
     )
 
 
+def _mean(scores: Sequence[float]) -> float:
+    """The mean of the decimals that people read, so that equal means are equal: 0.1, 0.2 and 0.3 have a mean of 0.2."""
+    if len(scores) == 1:
+        return scores[0]
+    if all(score in (0.0, 1.0) for score in scores):
+        return sum(scores) / len(scores)
+    return float(exact_mean(scores))
+
+
 def _coverage(
-    mine: dict[Key, SampleResult],
-    theirs: dict[Key, SampleResult],
     keys: Sequence[Key],
+    rewards: tuple[Mapping[Key, float | None], Mapping[Key, float | None]],
     missing: list[MissingPair],
-    problems: Sequence[Problem],
+    ends: tuple[float, float],
+    extremes: tuple[float, float],
 ) -> Coverage:
-    if not missing:
-        delta = sum(problem.delta for problem in problems) / len(problems)
-        return Coverage(pairs=len(keys), possible=len(keys), missing=[], worst_delta=delta, best_delta=delta)
-    low, high = score_range([*mine.values(), *theirs.values()])
-    worst: dict[int, list[float]] = {}
-    best: dict[int, list[float]] = {}
-    for key in keys:
-        left, right = _reward(mine.get(key)), _reward(theirs.get(key))
-        worst.setdefault(key[0], []).append(
-            (low if right is None else right) - (high if left is None else left)
-        )
-        best.setdefault(key[0], []).append(
-            (high if right is None else right) - (low if left is None else left)
-        )
+    possible = len(keys)
+    base, candidate = (sum(side.get(key) is not None for key in keys) for side in rewards)
     return Coverage(
-        pairs=len(keys) - len(missing),
-        possible=len(keys),
+        pairs=possible - len(missing),
+        possible=possible,
+        base_scored=base,
+        candidate_scored=candidate,
+        share=(possible - len(missing)) / possible,
+        base_share=base / possible,
+        candidate_share=candidate / possible,
         missing=missing,
-        worst_delta=_mean_of_means(worst),
-        best_delta=_mean_of_means(best),
+        low=ends[0],
+        high=ends[1],
+        worst_delta=extremes[0],
+        best_delta=extremes[1],
     )
-
-
-def score_range(samples: Iterable[SampleResult]) -> tuple[float, float]:
-    """The range that a missing score could have had: 0 to 1, wider where scores are seen outside."""
-    rewards = [sample.reward for sample in samples if sample.reward is not None]
-    return min([0.0, *rewards]), max([1.0, *rewards])
-
-
-def _reward(sample: SampleResult | None) -> float | None:
-    return None if sample is None else sample.reward
-
-
-def _mean_of_means(values: dict[int, list[float]]) -> float:
-    return sum(sum(found) / len(found) for found in values.values()) / len(values)

@@ -5,12 +5,17 @@ from math import sqrt
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand.compare.comparison import SMALLEST_EFFECT
 from evenhand.core.errors import InputError, OptionError
+from evenhand.metrics.components import Reduction, VarianceComponents, ways_to_reduce
 from evenhand.metrics.power import power_of, required_n
 from evenhand.metrics.types import Alternative
 from evenhand.results import RunResults
+
+SMALLER_BY = 0.1
+"""By what share the standard error is to shrink in the table of reductions."""
 
 
 class Noise(Struct, frozen=True, kw_only=True):
@@ -22,10 +27,20 @@ class Noise(Struct, frozen=True, kw_only=True):
     """Variance of one answer's score around its problem's mean, added over both sides."""
     source: str
     """Where the figures come from."""
+    judge: float | None = None
+    """The part of the variance that is the judge's: of one judgement of an answer around its mean, added over both
+    sides; None when nobody measured it."""
 
     def sd(self, repeats: int) -> float:
         """Standard deviation of a problem's difference of means over `repeats` answers on each side."""
         return sqrt(self.between + self.within / repeats)
+
+    def components(self) -> VarianceComponents:
+        """The same by items, repeats and judge. Without repeats, the part of the answers is in that of the items."""
+        judge = self.judge or 0.0
+        if self.within == 0.0:
+            return VarianceComponents(items=max(0.0, self.between - judge), repeats=None, judge=self.judge)
+        return VarianceComponents(items=self.between, repeats=max(0.0, self.within - judge), judge=self.judge)
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -73,6 +88,8 @@ class Planned(Struct, frozen=True, kw_only=True):
     """Cheapest first; ties go to fewer answers, then to fewer repeats."""
     curve: list[Plan]
     """Power against the number of problems for the cheapest number of repeats."""
+    reductions: list[Reduction]
+    """For the cheapest plan: where its noise comes from, and what a standard error smaller by a tenth would take."""
 
 
 def noise_from_runs(base: RunResults, candidate: RunResults | None) -> Noise:
@@ -99,6 +116,31 @@ def noise_from_runs(base: RunResults, candidate: RunResults | None) -> Noise:
     )
 
 
+def with_judge_noise(noise: Noise, judged: RunResults, again: RunResults) -> Noise:
+    """The noise with the judge's part, measured on a run whose very answers were judged a second time."""
+    first = {(sample.problem_idx, sample.repeat): sample for sample in judged.samples}
+    squares = []
+    for sample in again.samples:
+        before = first.get((sample.problem_idx, sample.repeat))
+        if before is None or before.reward is None or sample.reward is None:
+            continue
+        if before.model_response != sample.model_response:
+            raise InputError(
+                f"the answer to problem {sample.problem_idx}, repeat {sample.repeat} is another one than in "
+                f"{judged.path}: judge the same answers again (evenhand judge score, or eval rescore)",
+                path=again.path,
+            )
+        squares.append((sample.reward - before.reward) ** 2)
+    if len(squares) < 2:
+        raise InputError("at least two answers must be scored in both judgings", path=again.path)
+    # Two judgements of one answer differ with twice the variance of one; both sides are judged.
+    return replace(
+        noise,
+        judge=float(np.mean(squares)),
+        source=f"{noise.source}; judge measured on {len(squares):,} answers judged twice",
+    )
+
+
 def noise_from_rates(rate: float, discordant: float | None) -> Noise:
     """The noise of yes-or-no scores: `discordant` is the share of problems on which the two sides differ."""
     if not 0 < rate < 1:
@@ -115,6 +157,23 @@ def noise_from_rates(rate: float, discordant: float | None) -> Noise:
         within=0.0,
         source=f"assumed: {discordant:.1%} of the problems differ between the sides",
     )
+
+
+def noise_of(
+    pilot: Sequence[RunResults], effect: float, *, base_score: float | None, discordant: float | None
+) -> Noise:
+    """The noise of a pilot of one run or two; without one, that of the expected rates."""
+    if len(pilot) > 2:
+        raise OptionError("a pilot is one run or two")
+    if pilot:
+        return noise_from_runs(pilot[0], pilot[1] if len(pilot) == 2 else None)
+    if base_score is None and discordant is None:
+        raise OptionError("plan needs a pilot run, --discordant or --base-score")
+    if discordant is not None and effect > discordant:
+        raise OptionError(
+            f"an effect of {effect:g} is impossible when only {discordant:g} of the problems differ (--discordant)"
+        )
+    return noise_from_rates(0.5 if base_score is None else base_score, discordant)
 
 
 def make_plan(
@@ -163,6 +222,15 @@ def make_plan(
         noise=noise,
         plans=plans,
         curve=[_plan(size, best.repeats, goal) for size in sizes],
+        reductions=ways_to_reduce(
+            noise.components(),
+            items=best.problems,
+            repeats=best.repeats,
+            by=SMALLER_BY,
+            # Both sides answer and are judged.
+            answer_cost=2 * cost.answer,
+            judge_cost=2 * cost.judge,
+        ),
     )
 
 

@@ -31,7 +31,7 @@ class MetricRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     require_significance: bool | UnsetType = UNSET
     """True: a breach must be proven, and a pass too. False: the estimates alone decide."""
     min_coverage: float | UnsetType = UNSET
-    """The part of the possible pairs that must be compared."""
+    """The part of the samples that each side must have for a PASS, unless the worst case passes too; 0.98 if not given."""
 
 
 class BenchmarkRule(MetricRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,7 +116,7 @@ def _limit(benchmark: str, metric: str, rules: list[Any]) -> Limit:
         max_relative_drop=relative,
         relative_guard_below=value("relative_guard_below", None),
         require_significance=value("require_significance", True),
-        min_coverage=value("min_coverage", 0.0),
+        min_coverage=value("min_coverage", 0.98),
     )
 
 

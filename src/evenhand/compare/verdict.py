@@ -6,17 +6,22 @@ and α = 1 − confidence level:
 ============  ==================================================================================
 BLOCK         the drop is significant (one-sided p < α) and its estimate is larger than tolerated
 WARN          the drop is significant, and its estimate is within the tolerance
-PASS          no significant drop, and a drop larger than tolerated is ruled out by the interval
-INCONCLUSIVE  neither: the data cannot tell (or too much is missing)
+PASS          no significant drop, a drop larger than tolerated is ruled out (p < α/2), and
+              missing samples cannot change that: each side has scored at least `min_coverage` of
+              the samples, or the worst case's interval rules the drop out too
+INCONCLUSIVE  neither: the data cannot tell, or too much is missing
 ============  ==================================================================================
 
-Without a difference BLOCK comes up with probability α at most, whatever `max_drop` is.
+Several benchmarks at once share α: see `Family`. Without a difference BLOCK comes up with probability α at most, whatever `max_drop` is. A BLOCK stands although
+samples are missing: what is not there cannot make a candidate better.
 """
 
 from typing import Literal
 
 from msgspec import Struct
 
+from evenhand.compare.coverage import Coverage, coverage_words, share_text
+from evenhand.compare.words import method_words
 from evenhand.metrics.types import Interval
 
 VerdictName = Literal["PASS", "WARN", "BLOCK", "INCONCLUSIVE"]
@@ -31,9 +36,24 @@ class Verdict(Struct, frozen=True, kw_only=True):
     sentence: str
     """It in one sentence for people who did not run it."""
     reasons: list[str]
-    """The facts that it rests on."""
+    """The facts that it rests on; how much is covered is always among them."""
     next_step: str
     """What to do now."""
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """What is left of one comparison when several benchmarks are compared together."""
+
+    size: int
+    """How many benchmarks."""
+    p_drop: float
+    """After Holm's correction: BLOCK and WARN rest on it."""
+    p_rise: float
+    """After Holm's correction: "really better" rests on it."""
+    p_beyond: float
+    """After Hochberg's correction: PASS rests on it. Where every benchmark passes alone, all pass together."""
+    simultaneous: Interval
+    """The delta's interval, wide enough for all benchmarks together (Bonferroni)."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -45,18 +65,40 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """One-sided: of data like these if the candidate were not worse."""
     p_rise: float
     """One-sided: of data like these if the candidate were not better."""
+    p_beyond: float | None = None
+    """One-sided: of data like these if the drop were `max_drop` or larger; None: the interval decides."""
     max_drop: float
     """The tolerated drop, as a positive number."""
-    coverage_share: float
-    """How much of the possible pairs was compared."""
+    coverage: Coverage
+    """How much was compared, and how far the rest could move the delta."""
     min_coverage: float
-    """How much must be."""
+    """How much each side must have scored."""
     more_problems: int | None
     """How many problems more would show a drop of `max_drop` with 80 % power; 0 when there are enough."""
     wanted_effect: float
     """The drop that `more_problems` is about."""
     scale: float = 1.0
     """The largest difference that could be; 1 for scores from 0 to 1, whose differences are told in points."""
+    family: Family | None = None
+    """The corrected p-values, when other benchmarks are compared at the same time."""
+
+    @property
+    def sure_p_drop(self) -> float:
+        """The p-value of a drop that decides: corrected where there are several benchmarks."""
+        return self.p_drop if self.family is None else self.family.p_drop
+
+    @property
+    def sure_p_rise(self) -> float:
+        """The p-value of a gain that decides."""
+        return self.p_rise if self.family is None else self.family.p_rise
+
+    @property
+    def ruled_out(self) -> bool:
+        """Whether a drop larger than tolerated is ruled out, at half of α as by a two-sided interval."""
+        if self.p_beyond is None:
+            return self.delta.ci_lower > -self.max_drop
+        p = self.p_beyond if self.family is None else self.family.p_beyond
+        return p < (1 - self.delta.confidence_level) / 2
 
 
 def points(value: float, scale: float, *, sign: bool = False) -> str:
@@ -70,49 +112,138 @@ def points(value: float, scale: float, *, sign: bool = False) -> str:
 def decide(evidence: Evidence) -> Verdict:
     """Apply the table above."""
     delta, alpha = evidence.delta, 1 - evidence.delta.confidence_level
-    dropped = delta.value < 0 and evidence.p_drop < alpha
+    dropped = delta.value < 0 and evidence.sure_p_drop < alpha
     beyond = -delta.value > evidence.max_drop
-    ruled_out = delta.ci_lower > -evidence.max_drop
-    scale = evidence.scale
-    interval = f"{points(delta.ci_lower, scale, sign=True)} to {points(delta.ci_upper, scale, sign=True)}"
-    tolerated = points(evidence.max_drop, scale)
-    reasons = [
-        f"delta {points(delta.value, scale, sign=True)}, {delta.confidence_level:.0%} interval {interval} ({delta.method})",
-        f"one-sided p of a drop {evidence.p_drop:.3g}: {'significant' if dropped else 'not significant'} at {alpha:.3g}",
-        f"tolerated drop {tolerated}: a larger one is {'ruled out' if ruled_out else 'not ruled out'}",
-    ]
-    if evidence.coverage_share < evidence.min_coverage:
-        reasons.append(
-            f"only {evidence.coverage_share:.1%} of the pairs are compared, {evidence.min_coverage:.1%} are asked for"
-        )
+    if dropped:
+        return _worse(evidence, beyond=beyond)
+    if not evidence.ruled_out:
         return Verdict(
             name="INCONCLUSIVE",
-            sentence="Too much is missing to compare: the samples that were not scored could change the answer.",
-            reasons=reasons,
-            next_step="Score the missing samples (see the coverage list), then compare again.",
+            sentence=f"Not proven: the data cannot tell, the true change lies anywhere from {_interval(evidence)}{_over(evidence)}.",
+            reasons=_reasons(evidence, dropped=False, tolerance="a larger one is not ruled out"),
+            next_step=_more(evidence),
         )
-    if dropped and beyond:
-        name: VerdictName = "BLOCK"
-        sentence = f"The candidate is really worse: by {points(-delta.value, scale)}, more than the {tolerated} that are tolerated."
-        step = "Look at the regressed problems (--show-flips) before anything ships."
-    elif dropped:
-        name = "WARN"
-        sentence = f"The candidate is really worse, by {points(-delta.value, scale)}; that is within the {tolerated} that are tolerated."
-        step = "Look at the regressed problems (--show-flips) and decide whether the trade is worth it."
-    elif ruled_out:
-        name = "PASS"
-        better = delta.value > 0 and evidence.p_rise < alpha
-        sentence = (
-            f"The candidate is really better, by {points(delta.value, scale)}."
-            if better
-            else f"No real drop: a drop of more than {tolerated} is ruled out."
+    if not (_covered(evidence) or _worst_clears(evidence, -evidence.max_drop)):
+        return _too_much_missing(evidence)
+    return Verdict(
+        name="PASS",
+        sentence=f"{_pass_words(evidence, alpha)}{_over(evidence)}.",
+        reasons=_reasons(evidence, dropped=False, tolerance="a larger one is ruled out"),
+        next_step="Nothing stands in the way on this benchmark.",
+    )
+
+
+def _worse(evidence: Evidence, *, beyond: bool) -> Verdict:
+    scale, tolerated = evidence.scale, points(evidence.max_drop, evidence.scale)
+    drop = points(-evidence.delta.value, scale)
+    sure = evidence.delta.ci_upper < -evidence.max_drop
+    if beyond:
+        tolerance = "the whole interval lies beyond it" if sure else "the estimate lies beyond it"
+        return Verdict(
+            name="BLOCK",
+            sentence=f"The candidate is really worse: by {drop}, more than the {tolerated} that are tolerated{_over(evidence)}.",
+            reasons=_reasons(evidence, dropped=True, tolerance=tolerance),
+            next_step="Look at the regressed problems (--show-flips) before anything ships.",
         )
-        step = "Nothing stands in the way on this benchmark."
-    else:
-        name = "INCONCLUSIVE"
-        sentence = f"The data cannot tell: the true change lies anywhere from {interval}."
-        step = _more(evidence)
-    return Verdict(name=name, sentence=sentence, reasons=reasons, next_step=step)
+    return Verdict(
+        name="WARN",
+        sentence=f"The candidate is really worse, by {drop}; that is within the {tolerated} that are tolerated{_over(evidence)}.",
+        reasons=_reasons(
+            evidence,
+            dropped=True,
+            tolerance="a larger one is ruled out"
+            if evidence.ruled_out
+            else "the estimate is within it, a larger one is not ruled out",
+        ),
+        next_step="Look at the regressed problems (--show-flips) and decide whether the trade is worth it.",
+    )
+
+
+def _pass_words(evidence: Evidence, alpha: float) -> str:
+    delta, scale = evidence.delta, evidence.scale
+    shown = delta.value > 0 and evidence.sure_p_rise < alpha
+    if shown and (_covered(evidence) or _worst_clears(evidence, 0.0)):
+        return f"The candidate is really better, by {points(delta.value, scale)}"
+    ruled_out = f"A drop of more than {points(evidence.max_drop, scale)} is ruled out"
+    if delta.value == 0:
+        return ruled_out
+    kind = "gain" if delta.value > 0 else "drop"
+    return f"{ruled_out}; the {kind} of {points(abs(delta.value), scale)} is not proven"
+
+
+def _too_much_missing(evidence: Evidence) -> Verdict:
+    coverage, tolerated = evidence.coverage, points(evidence.max_drop, evidence.scale)
+    return Verdict(
+        name="INCONCLUSIVE",
+        sentence=(
+            f"Not proven: {coverage.possible - coverage.pairs:,} of {coverage.possible:,} samples are not compared, and they "
+            f"could hide a drop of more than {tolerated}."
+        ),
+        reasons=[
+            *_reasons(
+                evidence, dropped=False, tolerance="a larger one is ruled out for what was compared only"
+            ),
+            f"each side must have scored {share_text(evidence.min_coverage)} of the samples, or the worst case must rule the drop out",
+        ],
+        next_step="Score the missing samples (see the list of what is not compared), then compare again.",
+    )
+
+
+def _covered(evidence: Evidence) -> bool:
+    return evidence.coverage.reaches(evidence.min_coverage)
+
+
+def _worst_clears(evidence: Evidence, limit: float) -> bool:
+    return evidence.coverage.worst_lower is not None and evidence.coverage.worst_lower > limit
+
+
+def _interval(evidence: Evidence) -> str:
+    delta, scale = evidence.delta, evidence.scale
+    return f"{points(delta.ci_lower, scale, sign=True)} to {points(delta.ci_upper, scale, sign=True)}"
+
+
+def _over(evidence: Evidence) -> str:
+    """Which samples the headline is about, when they are not all."""
+    coverage = evidence.coverage
+    if coverage.pairs == coverage.possible:
+        return ""
+    return f" (over the {coverage.pairs:,} of {coverage.possible:,} samples scored on both sides)"
+
+
+def _reasons(evidence: Evidence, *, dropped: bool, tolerance: str) -> list[str]:
+    delta, scale, coverage, family = evidence.delta, evidence.scale, evidence.coverage, evidence.family
+    alpha = 1 - delta.confidence_level
+    level = f"{delta.confidence_level:.0%} interval {_interval(evidence)} ({method_words(delta.method)})"
+    drop = f"one-sided p of a drop {evidence.p_drop:.3g}"
+    beyond = "" if evidence.p_beyond is None else f" (p = {evidence.p_beyond:.3g} against {alpha / 2:.3g})"
+    together = []
+    if family is not None:
+        drop += f", {family.p_drop:.3g} after Holm's correction for {family.size} benchmarks"
+        beyond = f" (p = {evidence.p_beyond:.3g}, {family.p_beyond:.3g} after Hochberg's correction, against {alpha / 2:.3g})"
+        ends = family.simultaneous
+        together = [
+            (
+                f"interval for all {family.size} benchmarks together {points(ends.ci_lower, scale, sign=True)} to "
+                f"{points(ends.ci_upper, scale, sign=True)} (Bonferroni)"
+            )
+        ]
+    return [
+        f"delta {points(delta.value, scale, sign=True)}, {level}",
+        *together,
+        f"{drop}: {'significant' if dropped else 'not significant'} at {alpha:.3g}",
+        f"tolerated drop {points(evidence.max_drop, scale)}: {tolerance}{'' if dropped else beyond}",
+        coverage_words(
+            coverage,
+            delta="the delta",
+            worst=_extreme(coverage.worst_delta, coverage.worst_lower, scale),
+            best=_extreme(coverage.best_delta, coverage.best_upper, scale),
+        ),
+    ]
+
+
+def _extreme(value: float, end: float | None, scale: float) -> str:
+    text = points(value, scale, sign=True)
+    return text if end is None else f"{text} (bound {points(end, scale, sign=True)})"
 
 
 def _more(evidence: Evidence) -> str:

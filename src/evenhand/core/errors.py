@@ -3,14 +3,16 @@
 ::
 
     EvenhandError
-    ├── UserError                what the caller can fix: exit status 2, HTTP 4xx
+    ├── UserError                what the caller can fix: HTTP 4xx
     │   ├── InputError           a file, line or field that cannot be read
+    │   │   └── MissingFile      an input file that is not there or cannot be opened
+    │   ├── OutputError          a file that cannot be written
     │   ├── OptionError          an unknown or bad option of a scorer, command or policy
     │   ├── UnknownName          no such scorer, benchmark or model; suggests the nearest
     │   ├── Incomparable         two runs that must not be compared, and what differs
     │   ├── Refusal              a call that the service contract refuses, with the contract's code
     │   └── RunConflict          a run that cannot be resumed, and what differs
-    │       └── RunActive        another process is working on it: exit status 75
+    │       └── RunActive        another process is working on it
     ├── Unavailable              a part that this machine lacks, with how to get it
     │   ├── MissingExtra         a Python package of one of the extras
     │   └── SandboxUnavailable   no back end for running model-written code
@@ -29,25 +31,54 @@
         └── StoreUnavailable     the database cannot be reached just now
 
 What the caller can fix is a `UserError`. A failure is never a number.
+
+`Exit` is the one table of exit statuses. 0, 1 and 2 are not in it: they are results (verdicts of `compare --strict`,
+`gate` and `ab --strict`; elsewhere 1 means "done, and something was found wanting").
 """
 
 from collections.abc import Iterable, Mapping
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+class Exit(IntEnum):
+    """How a command ends that has no result, after BSD's `sysexits.h`."""
+
+    USAGE = 64
+    """An unknown command, a bad option or argument."""
+    DATA = 65
+    """Input that is wrong or that must not be compared."""
+    NO_INPUT = 66
+    """An input file that is not there or cannot be opened."""
+    UNAVAILABLE = 69
+    """A service that is away, a Python package or a program that is not installed."""
+    INTERNAL = 70
+    """A fault of Evenhand itself."""
+    OUTPUT = 74
+    """Output that cannot be written."""
+    BUSY = 75
+    """Another process works on it, or there is too much to do just now: try again."""
+    SCHEMA = 78
+    """A database whose schema this program does not know."""
+    INTERRUPTED = 130
+    """Stopped by the keyboard (128 + SIGINT)."""
+    BROKEN_PIPE = 141
+    """The reader of stdout closed it (128 + SIGPIPE)."""
+
+
 class EvenhandError(Exception):
     """The root of the tree."""
 
-    exit_status = 1
+    exit_status: int = Exit.INTERNAL
 
 
 class UserError(EvenhandError):
     """Something the caller can fix."""
 
-    exit_status = 2
+    exit_status = Exit.DATA
 
 
 class InputError(UserError):
@@ -75,12 +106,28 @@ class InputError(UserError):
         super().__init__(place + reason)
 
 
+class MissingFile(InputError):
+    """An input file that is not there or cannot be opened."""
+
+    exit_status = Exit.NO_INPUT
+
+
+class OutputError(UserError):
+    """A file that cannot be written."""
+
+    exit_status = Exit.OUTPUT
+
+
 class OptionError(UserError):
     """An unknown or bad option of a scorer, command or policy."""
+
+    exit_status = Exit.USAGE
 
 
 class UnknownName(UserError):
     """A name that is not registered; the message suggests the nearest ones."""
+
+    exit_status = Exit.USAGE
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind = kind
@@ -96,9 +143,9 @@ class UnknownName(UserError):
 class Incomparable(UserError):
     """Two runs that must not be compared."""
 
-    def __init__(self, differences: Iterable[str]) -> None:
+    def __init__(self, differences: Iterable[str], *, hint: str = "") -> None:
         self.differences = list(differences)
-        super().__init__("these runs are not comparable: " + "; ".join(self.differences))
+        super().__init__("these runs are not comparable: " + "; ".join(self.differences) + hint)
 
 
 class Refusal(UserError):
@@ -117,13 +164,13 @@ class RunConflict(UserError):
 class RunActive(RunConflict):
     """A run that another process is working on."""
 
-    exit_status = 75
+    exit_status = Exit.BUSY
 
 
 class Unavailable(EvenhandError):
     """A part that this machine lacks, with the command that would install it."""
 
-    exit_status = 2
+    exit_status = Exit.UNAVAILABLE
 
 
 class MissingExtra(Unavailable):
@@ -170,14 +217,38 @@ class VerdictError(ScoringError):
 class ModelError(EvenhandError):
     """A chat endpoint that gave no usable reply; `kind` is the machine-readable reason."""
 
-    def __init__(self, message: str, *, kind: str = "model_error", status: int | None = None) -> None:
+    exit_status = Exit.UNAVAILABLE
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "model_error",
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         self.kind = kind
         self.status = status
+        self.retry_after = retry_after
         super().__init__(message)
 
 
 class ModelRejected(ModelError):
-    """A permanent refusal by the endpoint: retrying cannot help."""
+    """A permanent refusal by the endpoint: retrying cannot help.
+
+    `parameters` are those that the endpoint says it does not take.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "model_error",
+        status: int | None = None,
+        parameters: tuple[str, ...] = (),
+    ) -> None:
+        self.parameters = parameters
+        super().__init__(message, kind=kind, status=status)
 
 
 class BudgetExceeded(ModelError):
@@ -190,6 +261,9 @@ class ServiceError(EvenhandError):
     def __init__(self, message: str, *, code: str = "", status: int | None = None) -> None:
         self.code = code
         self.status = status
+        # What the service refuses for its content is bad input; anything else may work later.
+        refused = status is not None and 400 <= status < 500 and status not in (408, 429)
+        self.exit_status = Exit.DATA if refused else Exit.UNAVAILABLE
         super().__init__(message)
 
 
@@ -200,20 +274,28 @@ class StoreError(EvenhandError):
 class SchemaMismatch(StoreError):
     """The database's schema is not one that this program knows."""
 
-    exit_status = 78
+    exit_status = Exit.SCHEMA
 
 
 class StoreBusy(StoreError):
     """Too many writes are waiting already; nothing was accepted."""
 
+    exit_status = Exit.BUSY
+
 
 class StoreFull(StoreError):
     """No space is left on the device; nothing of the write was kept."""
+
+    exit_status = Exit.OUTPUT
 
 
 class StoreTimeout(StoreError):
     """A statement ran past its limit and was stopped."""
 
+    exit_status = Exit.BUSY
+
 
 class StoreUnavailable(StoreError):
     """The database cannot be reached just now."""
+
+    exit_status = Exit.UNAVAILABLE

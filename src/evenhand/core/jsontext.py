@@ -26,11 +26,8 @@ _SURROGATES = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
 _SHORT = 65_536
-_FLAT = 100
-"""More keys than a body without objects inside has."""
 _ENCODER = msgspec.json.Encoder()
 _DECODE_ANY = msgspec.json.Decoder().decode
-_DECODE_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _ESCAPED_COLON = b"\\u003"
 _CANONICAL = msgspec.json.Encoder(order="sorted")
 
@@ -97,59 +94,11 @@ def check_depth(data: bytes, max_depth: int = MAX_DEPTH) -> None:
         raise InputError(f"JSON is nested too deeply (more than {max_depth} levels)")
 
 
-def repeated_key(data: bytes) -> str | None:
-    """A key that some object in the well-formed text names twice; None when there is none.
-
-    Every key comes with one colon, and colons inside strings survive decoding and encoding. So a text whose colons
-    are all still there after both has lost no key. Only the others are read by the slow, exact reader.
-
-    A text with objects inside objects is read whole for this: `InputError` when one of its numbers is out of range.
-    """
-    colons = data.count(b":")
-    try:
-        if colons <= _FLAT and len(_DECODE_TOP(data)) == colons:
-            return None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass  # no object
-    try:
-        whole = _DECODE_ANY(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"invalid JSON: {error}") from None
-    return lost_key(data, whole)
-
-
-def lost_key(data: bytes, value: Any) -> str | None:
-    """`repeated_key` of a text that was already decoded, without a type, to `value`."""
-    try:
-        encoded = _ENCODER.encode(value)
-    except OverflowError:  # a number that cannot be written
-        return _first_repeated_key(data)
-    return None if keeps_keys(data, encoded) else _first_repeated_key(data)
-
-
-def keeps_keys(data: bytes, encoded: bytes) -> bool:
-    """Whether `encoded`, written from what was decoded from `data`, surely has every key of it.
-
-    What was decoded may have dropped keys and values, but must have invented none.
-    """
-    # One byte is found much sooner than several: without a backslash nothing is escaped.
-    if b"\\" in data and _ESCAPED_COLON in data:
-        return False
-    return encoded.count(b":") == data.count(b":")
-
-
-def check_keys(data: bytes, value: Any) -> None:
-    """`InputError` when an object in `data`, which was decoded to `value`, names a key twice: a value was lost."""
-    key = lost_key(data, value)
-    if key is not None:
-        raise InputError(f"the key '{key[:100]}' is there twice")
-
-
 class _Repeated(Exception):
     """Carries the key."""
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> None:
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -157,14 +106,47 @@ def _once_each(pairs: list[tuple[str, Any]]) -> None:
         seen.add(key)
 
 
-def _first_repeated_key(data: bytes) -> str | None:
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise InputError("invalid JSON: Number out of range")
+    return number
+
+
+def repeated_key(data: bytes) -> str | None:
+    """A key that some object in the well-formed text names twice; None when there is none.
+
+    The whole text is read for this: `InputError` when one of its numbers is out of range.
+    """
     try:
-        json.loads(data, object_pairs_hook=_once_each, parse_int=str, parse_float=str)
+        json.loads(data, object_pairs_hook=_refuse_repeated, parse_float=_finite)
     except _Repeated as found:
         return str(found)
-    except (ValueError, RecursionError):
-        return None  # not well-formed: whoever decodes it says where
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        return None  # malformed; the decoder says where
+    except ValueError:  # more digits than Python reads
+        raise InputError("invalid JSON: Number out of range") from None
     return None
+
+
+def check_keys(data: bytes) -> None:
+    """`InputError` when an object in the well-formed text names a key twice: one of the values would be lost."""
+    key = repeated_key(data)
+    if key is not None:
+        raise InputError(f"the key '{key[:100]}' is there twice")
+
+
+def keeps_keys(data: bytes, encoded: bytes) -> bool:
+    """Whether `encoded`, written from what was decoded from `data`, surely has every key of it.
+
+    Every key comes with one colon, and colons inside strings survive decoding and encoding. What was decoded may have
+    dropped keys and values, but must have invented none. For very many small records only: everywhere else
+    `repeated_key` costs too little to matter (docs/decisions/0148-repeated-keys-by-the-standard-hook.md).
+    """
+    # One byte is found much sooner than several: without a backslash nothing is escaped.
+    if b"\\" in data and _ESCAPED_COLON in data:
+        return False
+    return encoded.count(b":") == data.count(b":")
 
 
 def encode(value: Any) -> bytes:
@@ -180,6 +162,26 @@ def encode_text(value: Any) -> str:
 def canonical(value: Any) -> bytes:
     """One spelling per value: sorted keys, no spaces. Equal values give equal bytes."""
     return _CANONICAL.encode(checked_finite(value))
+
+
+def spelled(value: Any) -> str:
+    """A JSON value as the one text that it is compared by: `canonical`, with 1.0 written as 1.
+
+    JSON has one kind of number, and RFC 8785 writes one without a fraction as an integer.
+    """
+    return canonical(_whole_numbers(value)).decode("utf-8")
+
+
+def _whole_numbers(value: Any) -> Any:
+    match value:
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case dict():
+            return {key: _whole_numbers(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_whole_numbers(item) for item in value]
+        case _:
+            return value
 
 
 def checked_finite(value: Any) -> Any:

@@ -45,6 +45,8 @@ class Failed(Struct, frozen=True, kw_only=True, tag_field="status", tag="failed"
 
 
 Outcome = Scored | Unscored | Failed
+NoScore = Unscored | Failed
+"""The two ways in which there is no score."""
 
 
 class Tally(Struct, kw_only=True):

@@ -1,5 +1,6 @@
 """Row sources: JSONL, CSV and Parquet files, read as streams."""
 
-from evenhand.datasets.rows import Row, read_rows
+from evenhand.datasets.row import Row
+from evenhand.datasets.rows import read_rows
 
 __all__ = ["Row", "read_rows"]

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from evenhand.core.errors import InputError
 from evenhand.datasets.jsonl import MAX_LINE, open_binary
-from evenhand.datasets.rows import Reject, Row
+from evenhand.datasets.row import Reject, Row
 
 
 def read(path: Path, reject: Reject) -> Iterator[Row]:

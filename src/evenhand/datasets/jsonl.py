@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, cast
 
 from evenhand.core.errors import InputError
 from evenhand.core.jsontext import check_keys, decode, without_lone_surrogates
-from evenhand.datasets.rows import Reject, Row
+from evenhand.datasets.row import Reject, Row
 
 MAX_LINE = 64 * 1024 * 1024
 """How many bytes one line may have."""
@@ -46,7 +46,7 @@ def read(path: Path, reject: Reject, *, surrogates: bool = False) -> Iterator[Ro
 
 def _decode_once(line: bytes) -> Any:
     value = decode(line)
-    check_keys(line, value)
+    check_keys(line)
     return value
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evenhand.core.errors import InputError, MissingExtra
-from evenhand.datasets.rows import Reject, Row
+from evenhand.datasets.row import Reject, Row
 
 BATCH = 1024
 """How many rows are in memory at a time."""

@@ -1,11 +1,10 @@
 """Rows of a file, one at a time, whatever its format. Memory stays flat however long the file is."""
 
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from evenhand.core.errors import InputError, OptionError
+from evenhand.core.errors import InputError, MissingFile, OptionError
+from evenhand.datasets.row import Reject, Row
 
 FORMATS = ("jsonl", "csv", "parquet")
 
@@ -18,24 +17,6 @@ ENDINGS = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-
-# format -> module with `read(path, reject)`
-_READERS = {
-    "jsonl": "evenhand.datasets.jsonl",
-    "csv": "evenhand.datasets.delimited",
-    "parquet": "evenhand.datasets.parquet",
-}
-
-Reject = Callable[[InputError], None]
-
-
-class Row(NamedTuple):
-    """One row and where it stands."""
-
-    line: int
-    """The line of the file, from 1; for Parquet the number of the row."""
-    values: dict[str, Any]
-    """Column or key to value."""
 
 
 def read_rows(
@@ -55,13 +36,28 @@ def read_rows(
     if path.is_dir():
         raise InputError("this is a folder, not a file", path=path)
     if not path.exists():
-        raise InputError("no such file", path=path)
+        raise MissingFile("no such file", path=path)
     chosen = format or format_of(path)
-    if chosen not in _READERS:
-        raise OptionError(f"unknown format '{chosen}'; it can be {', '.join(FORMATS)}")
-    more = {"surrogates": surrogates} if chosen == "jsonl" else {}
-    rows: Iterator[Row] = import_module(_READERS[chosen]).read(path, reject or _raise, **more)
-    return _checked(path, rows)
+    return _checked(path, _rows(path, chosen, reject or _raise, surrogates))
+
+
+def _rows(path: Path, chosen: str, reject: Reject, surrogates: bool) -> Iterator[Row]:
+    # A reader is loaded when a file needs it: the last one takes a package that may be missing.
+    match chosen:
+        case "jsonl":
+            from evenhand.datasets import jsonl
+
+            return jsonl.read(path, reject, surrogates=surrogates)
+        case "csv":
+            from evenhand.datasets import delimited
+
+            return delimited.read(path, reject)
+        case "parquet":
+            from evenhand.datasets import parquet
+
+            return parquet.read(path, reject)
+        case _:
+            raise OptionError(f"unknown format '{chosen}'; it can be {', '.join(FORMATS)}")
 
 
 def format_of(path: Path) -> str:
@@ -95,6 +91,6 @@ def _checked(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
     try:
         yield from rows
     except FileNotFoundError:
-        raise InputError("no such file", path=path) from None
+        raise MissingFile("no such file", path=path) from None
     except OSError as error:
-        raise InputError(error.strerror or str(error), path=path) from None
+        raise MissingFile(error.strerror or str(error), path=path) from None

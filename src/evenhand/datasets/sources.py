@@ -6,7 +6,8 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from evenhand.core.errors import InputError, MissingExtra, OptionError
-from evenhand.datasets.rows import Row, read_rows
+from evenhand.datasets.row import Row
+from evenhand.datasets.rows import read_rows
 
 HF_OPTIONS = ("config", "split", "revision")
 

@@ -12,17 +12,20 @@ from evenhand.core.errors import BudgetExceeded, ModelRejected, OptionError
 from evenhand.core.outcome import Failed
 from evenhand.evaluation.config import RunConfig
 from evenhand.evaluation.records import Judged
+from evenhand.judging.config import JudgeScoringConfig
+from evenhand.judging.engine import Judge, Judging
+from evenhand.judging.points import RubricJudge
+from evenhand.judging.rubrics import HEALTHBENCH_CRITERION, get_rubric
 from evenhand.models.port import ChatModel
-from evenhand.scoring.judging.config import JudgeScoringConfig
-from evenhand.scoring.judging.engine import Judge, Judging
-from evenhand.scoring.judging.points import RubricJudge
-from evenhand.scoring.judging.rubrics import HEALTHBENCH_CRITERION, get_rubric
 from evenhand.scoring.types import ScorerInput
+
+DEFAULT_RUBRIC = "default"
+"""For a scorer that says `needs_judge` in a benchmark that names no rubric."""
 
 
 def judge_config(benchmark: Benchmark, config: RunConfig) -> JudgeScoringConfig:
-    """The rubric of the benchmark with the run's options over it."""
-    chosen = benchmark.judge
+    """The rubric of the benchmark, or the default one, with the run's options over it."""
+    chosen = DEFAULT_RUBRIC if benchmark.judge is None else benchmark.judge
     found = get_rubric(chosen) if isinstance(chosen, str) else chosen
     if not isinstance(found, JudgeScoringConfig):
         raise OptionError(f"the judge of '{benchmark.name}' must be a rubric's name or a JudgeScoringConfig")
@@ -35,10 +38,11 @@ def judge_config(benchmark: Benchmark, config: RunConfig) -> JudgeScoringConfig:
         raise OptionError(f"judge options: {error}") from None
 
 
-def make_judge(benchmark: Benchmark, config: RunConfig, model: ChatModel) -> Judging:
-    """The judge of a run."""
+def make_judge(benchmark: Benchmark, config: RunConfig, model: ChatModel, key: bytes) -> Judging:
+    """The judge of a run, with the run's key for the fence around judged text."""
     rubric = judge_config(benchmark, config)
-    return RubricJudge(model, rubric) if rubric.name == HEALTHBENCH_CRITERION.name else Judge(model, rubric)
+    kind = RubricJudge if rubric.name == HEALTHBENCH_CRITERION.name else Judge
+    return kind(model, rubric, key=key)
 
 
 class JudgeArbiter:

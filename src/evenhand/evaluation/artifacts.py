@@ -14,7 +14,7 @@ from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis
 from evenhand.evaluation.ledger import Ledger
 from evenhand.evaluation.planning import ProblemFile
 from evenhand.evaluation.records import Generated, Judged, Measured
-from evenhand.evaluation.report import ReportInput, report_html
+from evenhand.evaluation.report import ReportWriter, RunReport
 from evenhand.evaluation.runtime import RuntimeCollector, RuntimeStats
 from evenhand.metrics.intervals import mean_interval
 from evenhand.results.bundle import Bundle
@@ -41,9 +41,11 @@ class Trajectory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     response: str | None = None
     """What came back."""
     reasoning: str | None = None
-    """The model's own thinking, where the endpoint shows it."""
+    """The model's own thinking, from the endpoint's own field or from between tags in the answer."""
     finish_reason: str = ""
     """Why the answer ended."""
+    truncated: bool = False
+    """Whether the answer was cut off, at the token limit or inside its thinking."""
     model: str = ""
     """The model that answered, in the endpoint's words."""
     error: SampleError | None = None
@@ -110,9 +112,10 @@ def write_artifacts(
     problems: ProblemFile,
     repeats: int,
     session: tuple[float, int, int],
+    report: ReportWriter | None = None,
 ) -> Written:
     """Write every artifact of a run whose samples are all finished. `session`: seconds, samples and tokens of this
-    process."""
+    process; `report` writes the text of `report.html`."""
     aggregator, collector, runtime = Aggregator(), ArtifactCollector(), RuntimeCollector()
     with (
         JsonlFile(folder / "results.jsonl") as results,
@@ -126,39 +129,33 @@ def write_artifacts(
             runtime.add(*steps)
     aggregator.repeats = repeats
     summary = aggregator.summary(facts.benchmark, len(ledger))
+    failures, stats = collector.analysis(), runtime.stats(*session)
+    config = {**facts.config, "adjusted_parameters": stats.adjusted} if stats.adjusted else facts.config
     bundle = Bundle(
         benchmark=summary.benchmark,
         run_id=facts.run_id,
         schema_version=SCHEMA_VERSION,
         created_at=format_instant(now()),
-        config=facts.config,
+        config=config,
         hashes=facts.hashes,
         versions=facts.versions,
         environment=facts.environment,
     )
-    failures, stats = collector.analysis(), runtime.stats(*session)
-    page = report_html(
-        ReportInput(
+    name = bundle_name(facts)
+    write_json(folder / "failure_analysis.json", failures)
+    write_json(folder / "runtime_stats.json", stats)
+    names = [name, "results.jsonl", "trajectories.jsonl", "runtime_stats.json", "failure_analysis.json"]
+    if report is not None:
+        shown = RunReport(
             bundle=bundle,
             failures=failures,
             runtime=stats,
             latencies=runtime.latencies,
             output_tokens=runtime.output_tokens,
         )
-    )
-    name = bundle_name(facts)
-    write_json(folder / "failure_analysis.json", failures)
-    write_json(folder / "runtime_stats.json", stats)
-    write_text(folder / "report.html", page)
+        write_text(folder / "report.html", report(shown))
+        names.append("report.html")
     write_json(folder / name, bundle)
-    names = (
-        name,
-        "results.jsonl",
-        "trajectories.jsonl",
-        "runtime_stats.json",
-        "failure_analysis.json",
-        "report.html",
-    )
     return Written(
         bundle=bundle,
         summary=summary,
@@ -207,6 +204,8 @@ def sample_result(
             cost_usd=generated.cost_usd,
             duration_seconds=generated.latency_seconds if generated.error is None else None,
         ),
+        reasoning=generated.reasoning,
+        truncated=generated.truncated or generated.finish_reason == "length",
     )
 
 
@@ -233,6 +232,7 @@ def _trajectory(problem: Problem, repeat: int, generated: Generated, judged: Jud
         response=generated.text,
         reasoning=generated.reasoning,
         finish_reason=generated.finish_reason,
+        truncated=generated.truncated or generated.finish_reason == "length",
         model=generated.model,
         error=SampleError(kind=generated.error or "", message=generated.message) if failed else None,
         input_tokens=generated.input_tokens,

@@ -4,7 +4,6 @@ import platform
 from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
-from inspect import getsource
 from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
@@ -13,20 +12,22 @@ from evenhand.benchmarks.definition import Benchmark
 from evenhand.core import jsontext
 from evenhand.core.errors import OptionError
 from evenhand.core.secret import Secret
-from evenhand.models.config import Price
+from evenhand.judging.verdicts import PARSER_VERSION
+from evenhand.models.address import base_url
+from evenhand.models.config import Price, origin
+from evenhand.models.reasoning import THINK_TAGS, check_tags
+from evenhand.scoring.fingerprint import fingerprint, source_text
 
 PACKAGES = ("evenhand", "aiohttp", "msgspec", "numpy", "scipy")
 
 
-class Service(Struct, frozen=True, kw_only=True):
-    """A model that is called: the one under test, or the judge."""
+class ServiceSettings(Struct, frozen=True, kw_only=True):
+    """What can be said about a model that is called, apart from its key."""
 
     url: str
     """Up to and including `/v1`."""
     id: str
     """The model's id, as requests name it."""
-    api_key: Secret | None = None
-    """Never written anywhere."""
     dialect: Literal["openai", "anthropic"] = "openai"
     """Which protocol the endpoint speaks."""
     timeout: float = 120.0
@@ -45,6 +46,22 @@ class Service(Struct, frozen=True, kw_only=True):
     """Price of a million tokens of answers."""
     concurrency: int | None = None
     """Most requests in flight; the run's own when None."""
+
+    def service(self, api_key: Secret | None) -> "Service":
+        """The model with its key."""
+        names = ServiceSettings.__struct_fields__
+        return Service(api_key=api_key, **{name: getattr(self, name) for name in names})
+
+
+class Service(ServiceSettings, frozen=True, kw_only=True):
+    """A model that is called: the one under test, or the judge."""
+
+    api_key: Secret | None = None
+    """Never written anywhere."""
+
+    def __post_init__(self) -> None:
+        # A password in the address would be written into the plan of the run.
+        origin(base_url(self.url))
 
     @property
     def price(self) -> Price | None:
@@ -69,6 +86,12 @@ class Sampling(Struct, frozen=True, kw_only=True):
     """Seed of the first repeat; the next ones count up from it, or they would all be the same answer."""
     stop: tuple[str, ...] = ()
     """Texts at which the answer ends."""
+    max_completion_tokens: int | None = None
+    """Longest answer and thinking together, as newer models name the limit."""
+    reasoning_effort: str | None = None
+    """How long to think, in the endpoint's words: `low`, `medium`, `high`, ..."""
+    extra_body: dict[str, Any] = {}
+    """Further fields of every request, as the endpoint names them."""
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -115,11 +138,93 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     """No call of model or judge is started that could take the sum of the run past this."""
     judge_options: Mapping[str, Any] = {}
     """Fields of the judge's `JudgeScoringConfig`, over those of the benchmark."""
+    think_tags: tuple[str, ...] = THINK_TAGS
+    """Tags between which answers hold thinking that is not scored: a name, or a pair such as `<a>...</a>`."""
 
     def __post_init__(self) -> None:
+        check_tags(self.think_tags)
+        if self.sampling.reasoning_effort is not None and self.model.dialect == "anthropic":
+            raise OptionError(
+                "reasoning_effort is a parameter of OpenAI-compatible endpoints; for Anthropic's, say what to send "
+                "with extra_body"
+            )
         for name in ("repeats", "concurrency", "sandboxes"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1")
+
+
+class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be said about a run, apart from its models: by flags, in a suite file or in Python.
+
+    None everywhere means: not said. `over` fills the gaps from more general settings, `config` from the defaults.
+    """
+
+    dataset: str | None = None
+    """In place of the benchmark's own: `hf://...` or a file."""
+    system_prompt: str | None = None
+    """In place of the benchmark's own."""
+    repeats: int | None = None
+    """Answers per problem."""
+    max_problems: int | None = None
+    """Maximum number of problems."""
+    shuffle_seed: int | None = None
+    """Choose them at random with this seed; None takes the first ones."""
+    shard: tuple[int, int] | None = None
+    """(i, n): of the chosen problems only the i-th of every n, counted from 1."""
+    sample: bool | None = None
+    """The rows that ship with the benchmark in place of its dataset."""
+    temperature: float | None = None
+    """Spread of the sampling."""
+    top_p: float | None = None
+    """Share of the probability mass that is sampled from."""
+    max_tokens: int | None = None
+    """Longest answer, in tokens."""
+    seed: int | None = None
+    """Seed of the first repeat."""
+    stop: tuple[str, ...] | None = None
+    """Texts at which the answer ends."""
+    max_completion_tokens: int | None = None
+    """Longest answer and thinking together, as newer models name the limit."""
+    reasoning_effort: str | None = None
+    """How long to think, in the endpoint's words: `low`, `medium`, `high`, ..."""
+    extra_body: dict[str, Any] | None = None
+    """Further fields of every request, as the endpoint names them."""
+    concurrency: int | None = None
+    """Most calls of the model in flight."""
+    sandboxes: int | None = None
+    """Most programs running at once."""
+    spend_cap_usd: float | None = None
+    """No call of model or judge is started that could take the sum of the run past this."""
+    judge_options: dict[str, Any] | None = None
+    """Fields of the judge's configuration, over those of the benchmark."""
+    think_tags: tuple[str, ...] | None = None
+    """Tags between which answers hold thinking that is not scored: a name, or a pair such as `<a>...</a>`."""
+
+    def over(self, general: "RunSettings") -> "RunSettings":
+        """These settings, and those of `general` where these say nothing."""
+        names = RunSettings.__struct_fields__
+        return RunSettings(
+            **{
+                name: getattr(general, name) if getattr(self, name) is None else getattr(self, name)
+                for name in names
+            }
+        )
+
+    def config(self, model: Service, judge: Service | None = None) -> "RunConfig":
+        """The run that these settings and models make."""
+        given = {name: getattr(self, name) for name in RunSettings.__struct_fields__}
+        said = {name: value for name, value in given.items() if value is not None}
+
+        def part(kind: type[Any]) -> dict[str, Any]:
+            return {name: said[name] for name in kind.__struct_fields__ if name in said}
+
+        return RunConfig(
+            model=model,
+            judge=judge,
+            sampling=Sampling(**part(Sampling)),
+            selection=Selection(**part(Selection)),
+            **part(RunConfig),
+        )
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -138,16 +243,9 @@ def digest(value: Any) -> str:
 
 def source_digest(*functions: Any) -> str:
     """A digest of the functions' source text; of their names where there is no source."""
-    texts = []
-    for function in functions:
-        if function is None or isinstance(function, str):
-            texts.append(function or "")
-            continue
-        try:
-            texts.append(getsource(function))
-        except (OSError, TypeError):
-            texts.append(f"{function.__module__}.{getattr(function, '__qualname__', function)}")
-    return digest(texts)
+    return digest(
+        [one or "" if one is None or isinstance(one, str) else source_text(one) for one in functions]
+    )
 
 
 def benchmark_hashes(benchmark: Benchmark, config: RunConfig, dataset_sha256: str) -> dict[str, str]:
@@ -169,17 +267,14 @@ def benchmark_hashes(benchmark: Benchmark, config: RunConfig, dataset_sha256: st
         "prompt": digest(
             [shown, system, [dict(row) for row in benchmark.few_shot], benchmark.few_shot_answer]
         ),
-        "scorer": digest(
-            [
-                benchmark.scorer.identity,
-                dict(benchmark.extra),
-                source_digest(getattr(benchmark.scorer, "__wrapped__", None)),
-            ]
-        ),
+        "scorer": digest([fingerprint(benchmark.scorer), dict(benchmark.extra)]),
         "sampling": digest(effective_sampling(benchmark, config)),
     }
-    if benchmark.judge is not None and config.judge is not None:
-        found["judge"] = digest([config.judge.id, benchmark.judge, dict(config.judge_options)])
+    if config.think_tags != THINK_TAGS:
+        found["scorer"] = digest([found["scorer"], config.think_tags])
+    if config.judge is not None:
+        parts = [config.judge.id, benchmark.judge, dict(config.judge_options), PARSER_VERSION]
+        found["judge"] = digest(parts)
     return found
 
 
@@ -187,9 +282,13 @@ def effective_sampling(benchmark: Benchmark, config: RunConfig) -> dict[str, Any
     """The sampling parameters with the benchmark's own length limit where the run sets none."""
     chosen = to_builtins(config.sampling)
     assert isinstance(chosen, dict)
-    if chosen["max_tokens"] is None:
+    if chosen["max_tokens"] is None and chosen["max_completion_tokens"] is None:
         chosen["max_tokens"] = benchmark.max_tokens
-    return chosen
+    # Newer parameters are named only where they are set: the digests of older runs stay what they were.
+    return {name: value for name, value in chosen.items() if value or name not in _NEWER}
+
+
+_NEWER = ("max_completion_tokens", "reasoning_effort", "extra_body")
 
 
 def identity(
@@ -202,12 +301,13 @@ def identity(
         "model id": config.model.id,
         "model url": config.model.url,
         "repeats": config.repeats,
+        "think tags": config.think_tags,
     }
     for name, value in effective_sampling(benchmark, config).items():
         found[name.replace("_", " ")] = value
     for name in ("max_problems", "shuffle_seed", "shard"):
         found[name.replace("_", " ")] = to_builtins(getattr(config.selection, name))
-    if config.judge is not None and benchmark.judge is not None:
+    if config.judge is not None:
         found["judge id"] = config.judge.id
         found["judge url"] = config.judge.url
     for name, value in hashes.items():
@@ -227,12 +327,17 @@ _CONTENTS = {
 }
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What changed, in words."""
+_OF_THE_JUDGE = ("judge id", "judge url", _CONTENTS["judge"])
+
+
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, judge_may_come: bool = False
+) -> list[str]:
+    """What changed, in words. `judge_may_come`: only one of the two may have a judge."""
     found = []
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name), after.get(name)
-        if old == new:
+        if old == new or (judge_may_come and name in _OF_THE_JUDGE and (old is None or new is None)):
             continue
         if name in _CONTENTS.values():
             found.append(f"the {name} changed")

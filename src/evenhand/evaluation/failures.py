@@ -16,6 +16,10 @@ from evenhand.scoring.refusal import is_refusal
 
 EXEMPLARS = 5
 """Examples kept of each category, each of another problem."""
+ADVICE = {
+    "truncated": "the answer was cut off before its end: raise the limit with --max-tokens, or ask for shorter answers",
+}
+"""What helps against a category."""
 
 # The first pattern that the error's kind and message match decides.
 _ERRORS = (
@@ -80,6 +84,8 @@ def classify(sample: SampleResult, *, extracts: bool = True) -> str | None:
         return None
     if sample.reward is None or sample.reward > 0:
         return None
+    if sample.truncated:
+        return "truncated"
     response = sample.model_response or ""
     if not response.strip():
         return "empty"
@@ -169,6 +175,8 @@ def combined(analyses: Iterable[FailureAnalysis]) -> FailureAnalysis:
 
 
 def _shown(sample: SampleResult) -> str:
+    if sample.truncated and sample.reasoning and not (sample.model_response or "").strip():
+        return preview("… " + sample.reasoning[-198:].lstrip(), 200)
     if sample.model_response is not None:
         return preview(sample.model_response, 200)
     if isinstance(sample.error, SampleError):

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from evenhand.core import jsontext
-from evenhand.core.errors import InputError, RunConflict
+from evenhand.core.errors import InputError, OutputError, RunConflict
 from evenhand.evaluation.journal import StorageFailed, storage_message
 from evenhand.results.writing import write_json
 
@@ -47,12 +47,13 @@ class RunFolder:
         self.problems = self.work / "problems.jsonl"
         self.journal = self.work / "journal.jsonl"
         self.lock = self.work / "lock"
+        self.judge_key = self.work / "judge.key"
 
     def create(self) -> None:
         try:
             self.work.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot be made: {error.strerror}", path=self.path) from None
+            raise OutputError(f"{self.path}: cannot be made: {error.strerror}") from None
 
     def discard_if_empty(self) -> None:
         """Take back what `create` made when no run was started in it."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from evenhand.core import jsontext
-from evenhand.core.errors import EvenhandError
+from evenhand.core.errors import EvenhandError, Exit
 from evenhand.evaluation.records import Generated, Step
 
 _ENCODER = msgspec.json.Encoder()
@@ -28,6 +28,8 @@ _FULL = {
 
 class StorageFailed(EvenhandError):
     """The journal could not be written: what was written before stands, and the run can be resumed."""
+
+    exit_status = Exit.OUTPUT
 
 
 class Place:

@@ -105,6 +105,10 @@ class Ledger:
         assert isinstance(step, Measured)
         return step
 
+    def any_judged(self) -> bool:
+        """Whether a judge was asked about any sample."""
+        return any(offset >= 0 for offset in self.judged.offsets)
+
     def judgement(self, key: int) -> Judged | None:
         if key not in self.judged:
             return None

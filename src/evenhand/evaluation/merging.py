@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.core import jsontext
-from evenhand.core.errors import Incomparable, InputError
+from evenhand.core.errors import Incomparable, InputError, MissingFile
 from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.aggregate import Aggregator
 from evenhand.evaluation.config import differences
 from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis, combined
-from evenhand.evaluation.report import ReportInput, report_html
+from evenhand.evaluation.report import ReportWriter, RunReport
 from evenhand.results.bundle import Bundle
 from evenhand.results.reading import read_bundle, read_samples
 from evenhand.results.records import SampleResult
@@ -21,8 +21,10 @@ from evenhand.results.writing import JsonlFile, write_json, write_text
 SHARDWISE = ("shard", "problems")
 
 
-def merge_runs(folder: Path, target: Path) -> Bundle:
+def merge_runs(folder: Path, target: Path, *, report: ReportWriter | None = None) -> Bundle:
     """Merge every finished run below `folder` into `target`."""
+    if not folder.is_dir():
+        raise MissingFile("no such folder", path=folder)
     if target.exists() and any(target.iterdir()):
         raise InputError("the folder for the merged run is not empty", path=target)
     paths = [results.parent for results in sorted(folder.glob("*/**/results.jsonl"))]
@@ -53,9 +55,8 @@ def merge_runs(folder: Path, target: Path) -> Bundle:
     )
     analysis = combined(_analysis(path) for path in paths)
     write_json(target / "failure_analysis.json", analysis)
-    write_text(
-        target / "report.html", report_html(ReportInput(bundle=bundle, failures=analysis, runtime=None))
-    )
+    if report is not None:
+        write_text(target / "report.html", report(RunReport(bundle=bundle, failures=analysis, runtime=None)))
     write_json(target / f"eval-merged-{bundle.run_id[:8]}.json", bundle)
     return bundle
 

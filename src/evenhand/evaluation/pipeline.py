@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from evenhand.evaluation.planning import ProblemFile
 from evenhand.evaluation.records import Generated, Judged
 from evenhand.evaluation.scoring_lane import ScoringLane
 from evenhand.models.port import ChatModel, ChatRequest, Message
+from evenhand.models.reasoning import join_reasoning, split_reasoning
 from evenhand.scoring.types import ScorerInput
 
 SYNC_SECONDS = 0.25
@@ -74,6 +75,7 @@ class Pipeline:
         repeats: int,
         model: ChatModel,
         sampling: dict[str, Any],
+        think_tags: Sequence[str],
         lane: ScoringLane,
         arbiter: Arbiter | None,
         limits: Limits,
@@ -84,6 +86,7 @@ class Pipeline:
         self._repeats = repeats
         self._model = model
         self._sampling = sampling
+        self._think_tags = think_tags
         self._lane = lane
         self._arbiter = arbiter
         self._limits = limits
@@ -193,9 +196,10 @@ class Pipeline:
             if isinstance(error, ModelRejected):
                 self._check_hope(error)
             return Generated(key=key, error=error.kind, message=str(error)[:1000], at=time.time())
+        split = split_reasoning(reply.text, self._think_tags)
         return Generated(
             key=key,
-            text=reply.text,
+            text=split.answer,
             finish_reason=reply.finish_reason,
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
@@ -204,7 +208,9 @@ class Pipeline:
             model=reply.model,
             cached=reply.cached,
             attempts=reply.attempts,
-            reasoning=reply.reasoning,
+            reasoning=join_reasoning(reply.reasoning, split.reasoning),
+            adjusted=reply.adjusted,
+            truncated=split.unclosed or reply.finish_reason == "length",
             at=time.time(),
         )
 
@@ -220,14 +226,15 @@ class Pipeline:
             )
 
     def _request(self, problem: Problem, repeat: int) -> ChatRequest:
-        sampling = self._sampling
+        sampling = dict(self._sampling)
+        extra = sampling.pop("extra_body", {})
         if repeat and sampling.get("seed") is not None:
-            sampling = {**sampling, "seed": sampling["seed"] + repeat}
+            sampling["seed"] += repeat
         messages = tuple(
             Message(role=turn.role, content=turn.content)  # type: ignore[arg-type]  # checked when the problem was made
             for turn in problem.turns
         )
-        return ChatRequest(messages=messages, repeat=repeat, **sampling)
+        return ChatRequest(messages=messages, repeat=repeat, extra=extra, **sampling)
 
     async def _conclude(self, key: int, problem: Problem, sample: ScorerInput) -> None:
         try:

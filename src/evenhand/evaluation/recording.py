@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,9 @@ def _items(folder: Path) -> Iterator[dict[str, Any]]:
     last = None
     samples = read_samples(folder / "results.jsonl")
     with (folder / "trajectories.jsonl").open("rb") as file:
-        for line, sample in zip(file, samples, strict=True):
+        for line, sample in zip_longest(file, samples):
+            if line is None or sample is None:
+                raise InputError("results.jsonl and trajectories.jsonl differ in length", path=folder)
             if sample.problem_idx == last:
                 continue
             last = sample.problem_idx
@@ -120,6 +123,8 @@ def _metadata(bundle: Bundle) -> dict[str, Any]:
         "benchmark": bundle.benchmark.name,
         "model": bundle.config.get("model", {}).get("id"),
         "hashes": bundle.hashes,
+        "scorer": _scorer_name(bundle),
+        "repeats": bundle.benchmark.repeats,
         "failed": tally.failed if tally else None,
         "unscored": tally.unscored if tally else None,
     }

@@ -13,7 +13,7 @@ class Generated(Struct, frozen=True, kw_only=True, tag="generated", tag_field="s
     key: int
     """The sample: the problem's place in the plan times the repeats, plus the repeat."""
     text: str | None = None
-    """The answer; None when there is none."""
+    """The answer without the thinking before it; None when there is none."""
     error: str | None = None
     """Why there is none, machine-readable: `timeout`, `rate_limit`, `server_error`, ..."""
     message: str = ""
@@ -35,7 +35,11 @@ class Generated(Struct, frozen=True, kw_only=True, tag="generated", tag_field="s
     attempts: int = 1
     """How many requests it took."""
     reasoning: str | None = None
-    """The model's own thinking, where the endpoint shows it."""
+    """The model's own thinking, from the endpoint's own field or from between tags in the answer."""
+    truncated: bool = False
+    """Whether the answer was cut off, at the token limit or inside its thinking."""
+    adjusted: tuple[str, ...] = ()
+    """Parameters that the endpoint does not take, and what was done about each."""
     at: float = 0.0
     """When, in seconds since 1970."""
 

@@ -1,21 +1,23 @@
 """New scores for stored responses: the model is not called again."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from evenhand.core.errors import InputError
+from evenhand.core.errors import InputError, MissingFile
 from evenhand.core.ids import new_id
 from evenhand.core.outcome import Outcome, Scored, Unscored
 from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.aggregate import Aggregator
 from evenhand.evaluation.artifacts import ended
-from evenhand.evaluation.config import digest, source_digest
-from evenhand.evaluation.failures import ArtifactCollector
-from evenhand.evaluation.report import ReportInput, report_html
+from evenhand.evaluation.config import digest
+from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis
+from evenhand.evaluation.report import ReportWriter, RunReport
+from evenhand.models.reasoning import THINK_TAGS, join_reasoning, split_reasoning
 from evenhand.results import (
     BenchmarkSummary,
     Bundle,
@@ -28,6 +30,7 @@ from evenhand.results import (
 from evenhand.results.reading import newest_bundle, read_bundle, read_name
 from evenhand.scoring.apply import score_sample_async
 from evenhand.scoring.definition import Scorer
+from evenhand.scoring.fingerprint import fingerprint
 from evenhand.scoring.types import ScorerInput
 
 AT_ONCE = 64
@@ -36,11 +39,31 @@ KEPT = ("dataset", "prompt", "sampling")
 """Digests that scoring anew does not touch."""
 
 
-def rescore_run(folder: Path, target: Path, scorer: Scorer, advance: Callable[[int], None]) -> Bundle:
-    """Score every stored response of the run in `folder` with `scorer`, into the new folder `target`."""
+class Rescored(Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    bundle: Bundle
+    """The new results."""
+    failures: FailureAnalysis
+    """Why samples failed, by the new scorer."""
+
+
+def rescore_run(
+    folder: Path,
+    target: Path,
+    scorer: Scorer,
+    advance: Callable[[int], None],
+    *,
+    think_tags: Sequence[str] = THINK_TAGS,
+    report: ReportWriter | None = None,
+) -> Rescored:
+    """Score every stored response of the run in `folder` with `scorer`, into the new folder `target`.
+
+    Thinking that a response still holds, as those of older runs do, is taken out of it first.
+    """
     source = folder / "results.jsonl"
     if not source.exists():
-        raise InputError("no run here: results.jsonl with the stored responses is not there", path=folder)
+        raise MissingFile("no run here: results.jsonl with the stored responses is not there", path=folder)
     if target.exists() and any(target.iterdir()):
         raise InputError("the folder for the new scores is not empty", path=target)
     path = newest_bundle(folder)
@@ -48,7 +71,7 @@ def rescore_run(folder: Path, target: Path, scorer: Scorer, advance: Callable[[i
     target.mkdir(parents=True, exist_ok=True)
     aggregator, collector = Aggregator(), ArtifactCollector()
     with JsonlFile(target / "results.jsonl") as results:
-        for sample in _rescored(read_samples(source), scorer, advance):
+        for sample in _rescored(_without_thinking(source, think_tags), scorer, advance):
             results.write(sample)
             aggregator.add(sample)
             collector.add(sample)
@@ -58,17 +81,40 @@ def rescore_run(folder: Path, target: Path, scorer: Scorer, advance: Callable[[i
         run_id=new_id(),
         schema_version=1,
         created_at=format_instant(now()),
-        config={**old.config, "scorer": scorer.identity, "rescored_from": old.run_id},
+        config={
+            **old.config,
+            "scorer": scorer.identity,
+            "think_tags": list(think_tags),
+            "rescored_from": old.run_id,
+        },
         hashes={name: value for name, value in old.hashes.items() if name in KEPT}
-        | {"scorer": digest([scorer.identity, source_digest(scorer.__wrapped__)])},
+        | {"scorer": _scorer_digest(scorer, tuple(think_tags))},
     )
     failures = collector.analysis()
     write_json(target / "failure_analysis.json", failures)
-    write_text(
-        target / "report.html", report_html(ReportInput(bundle=bundle, failures=failures, runtime=None))
-    )
+    if report is not None:
+        write_text(target / "report.html", report(RunReport(bundle=bundle, failures=failures, runtime=None)))
     write_json(target / f"eval-rescored-{bundle.run_id[-8:]}.json", bundle)
-    return bundle
+    return Rescored(bundle=bundle, failures=failures)
+
+
+def _scorer_digest(scorer: Scorer, tags: tuple[str, ...]) -> str:
+    found = digest([fingerprint(scorer), {}])
+    return found if tags == THINK_TAGS else digest([found, tags])
+
+
+def _without_thinking(source: Path, tags: Sequence[str]) -> Iterator[SampleResult]:
+    for sample in read_samples(source):
+        split = split_reasoning(sample.model_response or "", tags)
+        if split.reasoning is None and not split.unclosed:
+            yield sample
+            continue
+        yield replace(
+            sample,
+            model_response=split.answer,
+            reasoning=join_reasoning(sample.reasoning, split.reasoning),
+            truncated=sample.truncated or split.unclosed,
+        )
 
 
 def _rescored(

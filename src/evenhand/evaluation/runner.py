@@ -5,7 +5,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,15 +35,17 @@ from evenhand.evaluation.ledger import Ledger
 from evenhand.evaluation.pipeline import Limits, Pipeline, Watcher
 from evenhand.evaluation.planning import ProblemFile, plan
 from evenhand.evaluation.scoring_lane import ScoringLane
+from evenhand.judging.fence import kept_key
 from evenhand.models.address import base_url, reachable
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
-from evenhand.models.port import ChatModel
+from evenhand.models.endpoint import Endpoint
 from evenhand.models.spend import SpendCap
 from evenhand.scoring.code_execution import open_configured_sandbox
 
 if TYPE_CHECKING:
     from evenhand.evaluation.artifacts import Written
+    from evenhand.evaluation.report import ReportWriter
 
 
 class Quiet:
@@ -64,7 +65,11 @@ class Resume(Struct, frozen=True, kw_only=True):
 
 
 class Evaluation:
-    """A run in its folder. `on_pipeline` is told how to stop it."""
+    """A run in its folder. `on_pipeline` is told how to stop it.
+
+    `load_report` gives the writer of `report.html`; it is called in a thread while the first answers are awaited, so
+    that loading it costs no time. Without it the run leaves no report.
+    """
 
     def __init__(
         self,
@@ -75,6 +80,7 @@ class Evaluation:
         resume: Resume | None = None,
         watcher: Watcher | None = None,
         on_pipeline: Callable[[Pipeline], None] = lambda pipeline: None,
+        load_report: "Callable[[], ReportWriter] | None" = None,
     ) -> None:
         self._benchmark = benchmark
         self._config = config
@@ -82,6 +88,8 @@ class Evaluation:
         self._resume = resume or Resume()
         self._watcher: Watcher = watcher or Quiet()
         self._on_pipeline = on_pipeline
+        self._judge_model: Endpoint | None = None
+        self._load_report = load_report
 
     async def run(self) -> "Written":
         """Do it all. What stops it early is raised; what was finished by then is kept and can be resumed."""
@@ -133,13 +141,19 @@ class Evaluation:
             label = "shipped sample" if config.selection.sample else source.label
             found = identity(benchmark, config, label, hashes)
             if before is not None:
-                changes = differences(before.identity, found)
+                # A benchmark that names no rubric may turn out to need a judge when the run is under way.
+                unnamed = benchmark.judge is None
+                changes = differences(before.identity, found, judge_may_come=unnamed)
                 if changes and not self._resume.allow_drift:
                     raise RunConflict(
                         f"{folder.path} cannot be resumed: {'; '.join(changes)}. Start in another folder, or continue "
-                        "anyway with --allow-drift"
+                        "anyway with --allow-drift and score all answers alike afterwards with "
+                        f"`evenhand eval rescore {folder.path}`"
                     )
                 if before.problems == planned.problems and before.repeats == config.repeats:
+                    if unnamed and "judge" in hashes and "judge" not in before.hashes:
+                        before = replace(before, identity=found, hashes=hashes)
+                        folder.pin(before)
                     return before
                 raise RunConflict(
                     f"{folder.path} cannot be resumed: the number of problems or repeats changed"
@@ -161,7 +175,7 @@ class Evaluation:
         return pinned
 
     async def _work(self, pinned: Pinned, problems: ProblemFile) -> "Written":
-        config, benchmark = self._config, self._benchmark
+        benchmark = self._benchmark
         with contextlib.closing(Journal(self._folder.journal)) as journal:
             ledger = Ledger(journal, pinned.problems * pinned.repeats)
             if pinned.finished:
@@ -169,7 +183,7 @@ class Evaluation:
                 self._folder.pin(replace(pinned, finished=False))
             before = (ledger.done(), ledger.spent.output_tokens)
             # Statistics and plots take a third of a second to load: that happens while answers are waited for.
-            loading = asyncio.create_task(asyncio.to_thread(_load_artifacts))
+            loading = asyncio.create_task(asyncio.to_thread(_load_artifacts, self._load_report))
             start = time.monotonic()
             if ledger.done() < len(ledger):
                 async with contextlib.AsyncExitStack() as stack:
@@ -181,24 +195,32 @@ class Evaluation:
                 ledger.done() - before[0],
                 ledger.spent.output_tokens - before[1],
             )
-            artifacts = await loading
+            artifacts, report = await loading
+            judged = benchmark.judge is not None or ledger.any_judged()
             facts = artifacts.RunFacts(
                 run_id=pinned.run_id,
                 started_at=pinned.started_at,
                 benchmark=benchmark.name,
-                config=public_config(benchmark, config, pinned),
-                hashes=pinned.hashes,
+                config=self._shown_config(pinned, judged=judged),
+                # A judge that was never asked decides nothing.
+                hashes={name: value for name, value in pinned.hashes.items() if judged or name != "judge"},
                 versions=versions(),
                 environment=environment(),
             )
             try:
                 written: Written = artifacts.write_artifacts(
-                    self._folder.path, facts, ledger, problems, pinned.repeats, session
+                    self._folder.path, facts, ledger, problems, pinned.repeats, session, report
                 )
             except OSError as error:
                 raise StorageFailed(storage_message(self._folder.path, error)) from None
             self._folder.pin(replace(pinned, finished=True))
             return written
+
+    def _shown_config(self, pinned: Pinned, *, judged: bool) -> dict[str, Any]:
+        found = public_config(self._benchmark, self._config, pinned, judged=judged)
+        if judged and self._judge_model is not None and self._judge_model.usage.adjusted:
+            found["judge"]["adjusted_parameters"] = self._judge_model.usage.adjusted
+        return found
 
     async def _pipeline(
         self, stack: contextlib.AsyncExitStack, ledger: Ledger, problems: ProblemFile
@@ -211,11 +233,17 @@ class Evaluation:
         stack.push_async_callback(model.aclose)
         arbiter = None
         judgements = 1
-        if config.judge is not None and benchmark.judge is not None:
+        if config.judge is not None:
+            # Whether a scorer wants the judge is known when it has seen an answer.
             judgements = config.judge.concurrency or config.concurrency
             judge_model = _connect(config.judge, judgements, spend)
             stack.push_async_callback(judge_model.aclose)
-            arbiter = JudgeArbiter(make_judge(benchmark, config, judge_model))
+            self._judge_model = judge_model
+            try:
+                key = kept_key(self._folder.judge_key)
+            except OSError as error:
+                raise StorageFailed(storage_message(self._folder.judge_key, error)) from None
+            arbiter = JudgeArbiter(make_judge(benchmark, config, judge_model, key))
         sandbox: Any = None
         if benchmark.uses_sandbox:
             sandbox = open_configured_sandbox()
@@ -226,6 +254,7 @@ class Evaluation:
             repeats=config.repeats,
             model=model,
             sampling=effective_sampling(benchmark, config),
+            think_tags=config.think_tags,
             lane=ScoringLane(benchmark, sandbox=sandbox, workers=config.sandboxes),
             arbiter=arbiter,
             limits=Limits(calls=config.concurrency, judgements=judgements),
@@ -233,13 +262,14 @@ class Evaluation:
         )
 
 
-def _load_artifacts() -> Any:
-    artifacts = import_module("evenhand.evaluation.artifacts")
+def _load_artifacts(load_report: "Callable[[], ReportWriter] | None") -> "tuple[Any, ReportWriter | None]":
+    from evenhand.evaluation import artifacts
+
     artifacts.warm_up()
-    return artifacts
+    return artifacts, None if load_report is None else load_report()
 
 
-def _connect(service: Service, concurrency: int, spend: SpendCap | None) -> ChatModel:
+def _connect(service: Service, concurrency: int, spend: SpendCap | None) -> Endpoint:
     return connect(
         EndpointConfig(
             base_url=base_url(service.url),
@@ -258,7 +288,7 @@ def _connect(service: Service, concurrency: int, spend: SpendCap | None) -> Chat
     )
 
 
-def public_config(benchmark: Benchmark, config: RunConfig, pinned: Pinned) -> dict[str, Any]:
+def public_config(benchmark: Benchmark, config: RunConfig, pinned: Pinned, *, judged: bool) -> dict[str, Any]:
     """What was asked for, without secrets."""
 
     def shown(service: Service) -> dict[str, Any]:
@@ -273,11 +303,13 @@ def public_config(benchmark: Benchmark, config: RunConfig, pinned: Pinned) -> di
         "model": shown(config.model),
         "sampling": effective_sampling(benchmark, config),
         "selection": to_builtins(config.selection),
+        "prompt": None if callable(benchmark.prompt) else to_builtins(benchmark.prompt),
         "system_prompt": benchmark.system_prompt if config.system_prompt is None else config.system_prompt,
         "scorer": benchmark.scorer.identity,
+        "think_tags": list(config.think_tags),
         "concurrency": config.concurrency,
     }
-    if config.judge is not None and benchmark.judge is not None:
+    if config.judge is not None and judged:
         found["judge"] = shown(config.judge)
         found["judge_options"] = dict(config.judge_options)
     return found

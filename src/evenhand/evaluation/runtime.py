@@ -57,11 +57,13 @@ class RuntimeStats(Struct, frozen=True, kw_only=True):
     cached: int
     """Answers that came from the cache."""
     cut_off: int
-    """Answers that reached the length limit."""
+    """Answers that were cut off, at the length limit or inside their thinking; right ones are among them."""
     errors: dict[str, int]
     """Samples without an answer, by reason."""
     scoring_seconds: float
     """Time spent in scorers, summed over samples."""
+    adjusted: dict[str, int] = {}
+    """Parameters that the endpoint does not take and what was done about each, with the number of answers."""
 
 
 class RuntimeCollector:
@@ -76,6 +78,7 @@ class RuntimeCollector:
         self._judge_cost: float | None = None
         self._retries = self._cached = self._cut_off = 0
         self._errors: Counter[str] = Counter()
+        self._adjusted: Counter[str] = Counter()
         self._scoring = 0.0
 
     def add(self, generated: Generated, measured: Measured | None, judged: Judged | None) -> None:
@@ -84,10 +87,11 @@ class RuntimeCollector:
         self._tokens[1] += generated.output_tokens or 0
         if generated.cost_usd is not None:
             self._cost = (self._cost or 0.0) + generated.cost_usd
+        self._adjusted.update(generated.adjusted)
         if generated.error is None:
             self.latencies.append(generated.latency_seconds)
             self._cached += generated.cached
-            self._cut_off += generated.finish_reason == "length"
+            self._cut_off += generated.truncated or generated.finish_reason == "length"
             if generated.output_tokens is not None:
                 self.output_tokens.append(generated.output_tokens)
         else:
@@ -116,6 +120,7 @@ class RuntimeCollector:
             cut_off=self._cut_off,
             errors=dict(sorted(self._errors.items())),
             scoring_seconds=round(self._scoring, 3),
+            adjusted=dict(self._adjusted),
         )
 
     def _latency(self) -> Latency:

@@ -7,9 +7,9 @@ from typing import Any
 
 from evenhand.benchmarks.definition import Benchmark, Problem
 from evenhand.core import jsontext
-from evenhand.core.outcome import Failed, Outcome
+from evenhand.core.outcome import Failed
 from evenhand.evaluation.records import Measured
-from evenhand.scoring.apply import score_sample, score_sample_async
+from evenhand.scoring.apply import Measurement, measure_sample, measure_sample_async
 from evenhand.scoring.registry import Scorer
 from evenhand.scoring.types import ScorerInput
 
@@ -26,8 +26,7 @@ class ScoringLane:
     def __init__(self, benchmark: Benchmark, *, sandbox: Any = None, workers: int = 4) -> None:
         self._extra: Mapping[str, Any] = dict(benchmark.extra)
         self._sandbox = sandbox
-        self._reporting: set[int] = set()
-        self._scorer = self._watched(benchmark.scorer)
+        self._scorer = benchmark.scorer
         self._is_async = benchmark.scorer.is_async
         self._slots = asyncio.Semaphore(workers)
         self._trials = 0
@@ -53,60 +52,36 @@ class ScoringLane:
     def measure(self, key: int, sample: ScorerInput) -> Measured:
         """Score in place."""
         start = time.perf_counter()
-        outcome = score_sample(self._scorer, sample)
-        return self._measured(key, sample, outcome, time.perf_counter() - start)
+        found = measure_sample(self._scorer, sample)
+        return _measured(key, found, time.perf_counter() - start)
 
     async def measure_apart(self, key: int, sample: ScorerInput) -> Measured:
         """Score without holding up the event loop."""
         async with self._slots:
             start = time.perf_counter()
             if self._is_async:
-                outcome = await score_sample_async(self._scorer, sample)
+                found = await measure_sample_async(self._scorer, sample)
             else:
-                outcome, seconds = await asyncio.to_thread(_timed, self._scorer, sample)
+                found, seconds = await asyncio.to_thread(_timed, self._scorer, sample)
                 self._trials += 1
                 if self._trials > 1:  # the first call pays for imports and tables
                     self._slowest = max(self._slowest, seconds)
-            return self._measured(key, sample, outcome, time.perf_counter() - start)
-
-    def _measured(self, key: int, sample: ScorerInput, outcome: Outcome, seconds: float) -> Measured:
-        reported = id(sample) in self._reporting
-        self._reporting.discard(id(sample))
-        try:
-            if outcome.details or not isinstance(getattr(outcome, "extracted", None), _SIMPLE):
-                jsontext.encode(outcome)
-        except UnicodeEncodeError:
-            pass  # the journal knows what to do with lone surrogates
-        except (ValueError, TypeError) as error:
-            outcome = Failed(
-                error="bad_result", message=f"the scorer's result cannot be kept as JSON: {error}"
-            )
-        return Measured(key=key, outcome=outcome, seconds=seconds, extracts=reported)
-
-    def _watched(self, scorer: Scorer) -> Scorer:
-        """The scorer, with a note of whether it reports what it extracted."""
-
-        def note(sample: ScorerInput, result: Any) -> Any:
-            if isinstance(result, Mapping) and "extracted" in result:
-                self._reporting.add(id(sample))
-            return result
-
-        def plain(sample: ScorerInput) -> Any:
-            return note(sample, scorer(sample))
-
-        async def awaiting(sample: ScorerInput) -> Any:
-            return note(sample, await scorer(sample))
-
-        return Scorer(
-            awaiting if scorer.is_async else plain,
-            name=scorer.name,
-            version=scorer.version,
-            needs_target=scorer.needs_target,
-            options={},
-        )
+            return _measured(key, found, time.perf_counter() - start)
 
 
-def _timed(scorer: Scorer, sample: ScorerInput) -> tuple[Outcome, float]:
+def _measured(key: int, found: Measurement, seconds: float) -> Measured:
+    outcome = found.outcome
+    try:
+        if outcome.details or not isinstance(getattr(outcome, "extracted", None), _SIMPLE):
+            jsontext.encode(outcome)
+    except UnicodeEncodeError:
+        pass  # the journal knows what to do with lone surrogates
+    except (ValueError, TypeError) as error:
+        outcome = Failed(error="bad_result", message=f"the scorer's result cannot be kept as JSON: {error}")
+    return Measured(key=key, outcome=outcome, seconds=seconds, extracts=found.reports_extraction)
+
+
+def _timed(scorer: Scorer, sample: ScorerInput) -> tuple[Measurement, float]:
     start = time.thread_time()
-    outcome = score_sample(scorer, sample)
-    return outcome, time.thread_time() - start
+    found = measure_sample(scorer, sample)
+    return found, time.thread_time() - start

@@ -1,50 +1,36 @@
 """Several benchmarks in one YAML file, with the services they call."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import yaml
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
 from evenhand.core import yamltext
-from evenhand.core.errors import InputError, OptionError, UnknownName
+from evenhand.core.errors import InputError, MissingFile, OptionError, UnknownName
 from evenhand.core.secret import Secret
-from evenhand.evaluation.config import Job, RunConfig, Sampling, Selection, Service
+from evenhand.evaluation.config import Job, RunConfig, RunSettings, Service, ServiceSettings
+from evenhand.evaluation.model_names import locate
 
 
-class ServiceEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model under `services`."""
+class ServiceEntry(ServiceSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model under `services`: `model: openai/gpt-4o`, or `url` and `id`."""
 
-    url: str
+    url: str = ""
     """Up to and including `/v1`."""
-    id: str
-    """The model's id."""
+    id: str = ""
+    """The model's id, as requests name it."""
+    model: str | None = None
+    """PROVIDER/MODEL in place of address and id."""
     api_key: str | None = None
     """Best as `${NAME}`, a variable of the environment."""
-    dialect: Literal["openai", "anthropic"] = "openai"
-    """Which protocol the endpoint speaks."""
-    timeout: float = 120.0
-    """Seconds for one request."""
-    tries: int = 6
-    """Requests per call, the first included."""
-    requests_per_minute: float | None = None
-    """Most requests started in a minute."""
-    tokens_per_minute: float | None = None
-    """Most tokens started in a minute."""
-    spend_cap_usd: float | None = None
-    """No call is started that could take the sum past this."""
-    input_usd: float | None = None
-    """Price of a million tokens of questions."""
-    output_usd: float | None = None
-    """Price of a million tokens of answers."""
-    concurrency: int | None = None
-    """Most requests in flight."""
 
 
-class BenchmarkEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BenchmarkEntry(RunSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A benchmark under `benchmarks`; what is not set comes from `defaults`."""
 
     name: str = ""
@@ -53,34 +39,6 @@ class BenchmarkEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The service under test: its key under `services`. Default: `model`, or the only one."""
     judge: str | None = None
     """The service that judges. Default: `judge`."""
-    dataset: str | None = None
-    """In place of the benchmark's own."""
-    system_prompt: str | None = None
-    """In place of the benchmark's own."""
-    repeats: int | None = None
-    """Answers per problem."""
-    max_problems: int | None = None
-    """At most so many problems."""
-    shuffle_seed: int | None = None
-    """Choose them at random with this seed."""
-    sample: bool | None = None
-    """The rows that ship with the benchmark."""
-    temperature: float | None = None
-    """Spread of the sampling."""
-    top_p: float | None = None
-    """Share of the probability mass that is sampled from."""
-    max_tokens: int | None = None
-    """Longest answer, in tokens."""
-    seed: int | None = None
-    """Seed of the first repeat."""
-    stop: list[str] | None = None
-    """Texts at which the answer ends."""
-    concurrency: int | None = None
-    """Most calls in flight."""
-    sandboxes: int | None = None
-    """Most programs running at once."""
-    judge_options: dict[str, Any] | None = None
-    """Fields of the judge's configuration."""
 
 
 class SuiteFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,7 +59,7 @@ def read_suite(path: Path) -> SuiteFile:
     try:
         loaded = yamltext.load(path.read_bytes())
     except OSError as error:
-        raise InputError(error.strerror or str(error), path=path) from None
+        raise MissingFile(error.strerror or str(error), path=path) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "not YAML"
@@ -138,36 +96,12 @@ def jobs(suite: SuiteFile, home: Path) -> list[Job]:
 
 
 def _run_config(suite: SuiteFile, entry: BenchmarkEntry, home: Path) -> RunConfig:
-    def setting(name: str, fallback: Any = None) -> Any:
-        own, general = getattr(entry, name), getattr(suite.defaults, name)
-        return fallback if own is None and general is None else general if own is None else own
-
-    dataset = setting("dataset")
-    if dataset is not None and "://" not in dataset:
-        dataset = str(home / dataset)
-    judge = setting("judge") or ("judge" if "judge" in suite.services else None)
-    return RunConfig(
-        model=_service(suite, setting("model") or _only_model(suite)),
-        judge=_service(suite, judge) if judge else None,
-        dataset=dataset,
-        system_prompt=setting("system_prompt"),
-        sampling=Sampling(
-            temperature=setting("temperature"),
-            top_p=setting("top_p"),
-            max_tokens=setting("max_tokens"),
-            seed=setting("seed"),
-            stop=tuple(setting("stop", ())),
-        ),
-        selection=Selection(
-            max_problems=setting("max_problems"),
-            shuffle_seed=setting("shuffle_seed"),
-            sample=bool(setting("sample")),
-        ),
-        repeats=setting("repeats", 1),
-        concurrency=setting("concurrency", 16),
-        sandboxes=setting("sandboxes", 4),
-        judge_options=setting("judge_options", {}),
-    )
+    chosen = entry.over(suite.defaults)
+    if chosen.dataset is not None and "://" not in chosen.dataset:
+        chosen = replace(chosen, dataset=str(home / chosen.dataset))
+    model = entry.model or suite.defaults.model or _only_model(suite)
+    judge = entry.judge or suite.defaults.judge or ("judge" if "judge" in suite.services else None)
+    return chosen.config(_service(suite, model), _service(suite, judge) if judge else None)
 
 
 def _only_model(suite: SuiteFile) -> str:
@@ -181,8 +115,15 @@ def _service(suite: SuiteFile, name: str) -> Service:
     entry = suite.services.get(name)
     if entry is None:
         raise UnknownName("service", name, suite.services)
-    values = {key: getattr(entry, key) for key in entry.__struct_fields__ if key != "api_key"}
-    return Service(api_key=Secret(entry.api_key) if entry.api_key else None, **values)
+    key = Secret(entry.api_key) if entry.api_key else None
+    if entry.model is not None:
+        if entry.url or entry.id:
+            raise OptionError(f"service '{name}': give model, or url and id, not both")
+        found = locate(entry.model, api_key=key)
+        return replace(entry, url=found.url, id=found.id, dialect=found.dialect).service(found.api_key)
+    if not entry.url or not entry.id:
+        raise OptionError(f"service '{name}' needs url and id, or model: PROVIDER/MODEL")
+    return entry.service(key)
 
 
 def _expanded(value: Any) -> Any:

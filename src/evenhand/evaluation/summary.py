@@ -3,12 +3,21 @@
 from pathlib import Path
 
 from evenhand.core.terminal import printable
-from evenhand.evaluation.failures import FailureAnalysis
-from evenhand.evaluation.report import metric_text
+from evenhand.evaluation.failures import ADVICE, FailureAnalysis
 from evenhand.evaluation.runtime import RuntimeStats
-from evenhand.results.bundle import Bundle
+from evenhand.results.bundle import Bundle, MetricValue
 
 MOST_CATEGORIES = 20
+
+
+def metric_text(metric: MetricValue) -> str:
+    """`0.7125 [0.6801, 0.7433]`."""
+    if metric.value is None:
+        return "no scored sample"
+    text = f"{metric.value:.4f}"
+    if metric.ci_lower is not None and metric.ci_upper is not None:
+        text += f" [{metric.ci_lower:.4f}, {metric.ci_upper:.4f}]"
+    return text
 
 
 def summary_text(
@@ -39,6 +48,11 @@ def summary_text(
     if failures is not None and failures.total_failures:
         named = ", ".join(f"{name} {category.count:,}" for name, category in failures.categories.items())
         lines.append(f"  failures: {named}")
+        lines += [f"  {name}: {ADVICE[name]}" for name in failures.categories if name in ADVICE]
+    if runtime is not None and runtime.adjusted:
+        lines.append(f"  the endpoint does not take every parameter: {', '.join(runtime.adjusted)}")
+    if runtime is not None and runtime.cut_off:
+        lines.append(f"  {runtime.cut_off:,} of {runtime.calls:,} answers were cut off")
     if runtime is not None:
         rate = runtime.samples_per_second or 0.0
         cost = "" if runtime.cost_usd is None else f", ${runtime.cost_usd:.4f}"

@@ -1,4 +1,4 @@
-"""Making the page of a finished run anew from its other artifacts."""
+"""What the report of a finished run shows, read back from its artifacts."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -7,17 +7,16 @@ from evenhand.core import jsontext
 from evenhand.core.errors import InputError
 from evenhand.evaluation.aggregate import Aggregator
 from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis
-from evenhand.evaluation.report import ReportInput, report_html
+from evenhand.evaluation.report import RunReport
 from evenhand.evaluation.runtime import RuntimeStats
 from evenhand.results.bundle import Bundle
 from evenhand.results.reading import read_bundle, read_samples
-from evenhand.results.writing import write_text
 
 T = TypeVar("T")
 
 
-def rewrite_report(folder: Path) -> tuple[Bundle, FailureAnalysis, Path]:
-    """The bundle of the run in `folder`, its failures and its fresh `report.html`; other tools' runs work too."""
+def read_report(folder: Path) -> RunReport:
+    """The report of the run in `folder`; other tools' runs work too."""
     found = sorted(folder.glob("eval-*.json"))
     bundle = read_bundle(found[-1]) if found else None
     aggregator, collector = Aggregator(), ArtifactCollector()
@@ -37,16 +36,13 @@ def rewrite_report(folder: Path) -> tuple[Bundle, FailureAnalysis, Path]:
         bundle = Bundle(benchmark=summary, config=bundle.config if bundle else {})
     # Written when the run was made, with more knowledge of the scorer than its results alone give.
     failures = _kept(folder / "failure_analysis.json", FailureAnalysis) or collector.analysis()
-    page = folder / "report.html"
-    given = ReportInput(
+    return RunReport(
         bundle=bundle,
         failures=failures,
         runtime=_kept(folder / "runtime_stats.json", RuntimeStats),
         latencies=latencies,
         output_tokens=tokens,
     )
-    write_text(page, report_html(given))
-    return bundle, failures, page
 
 
 def _kept(path: Path, kind: type[T]) -> T | None:

@@ -55,16 +55,8 @@ def cohen_kappa(
     level = checked_level(confidence_level)
     count = checked_count(n_resamples, name="n_resamples", at_least=1)
     if value == 1.0:
-        chance = table.sum(axis=1) @ penalty @ table.sum(axis=0) / n**2
-        unseen = 1.0 - ((1.0 - level) / 2.0) ** (1.0 / n)
-        return Interval(
-            value=value,
-            ci_lower=max(-1.0, 1.0 - unseen * float(penalty.max() / chance)),
-            ci_upper=1.0,
-            confidence_level=level,
-            method="constant",
-            n=n,
-        )
+        chance = float(table.sum(axis=1) @ penalty @ table.sum(axis=0)) / n**2
+        return _unseen(value, float(penalty.max()) / chance, level, n)
     filled = table.ravel() > 0  # a resample of items is a multinomial draw of the cells of their table
     drawn = np.zeros((count, table.size))
     drawn[:, filled] = rng.multinomial(n, table.ravel()[filled] / n, size=count)
@@ -78,7 +70,8 @@ def fleiss_kappa(
     """Fleiss' κ of many raters: (P̄ − P̄ₑ)/(1 − P̄ₑ) (Fleiss 1971, Psychological Bulletin 76:378).
 
     `table` has a row per item and a column per category; a cell says how many raters chose it. Every item
-    has the same number of raters; where they differ, use `krippendorff_alpha`.
+    has the same number of raters; where they differ, use `krippendorff_alpha`. For raters who agree on every item the
+    lower end is that of `cohen_kappa`.
     """
     try:
         counts = np.asarray(table, dtype=np.float64)
@@ -100,6 +93,9 @@ def fleiss_kappa(
 
     value = _defined(float(kappa(rows.sum(axis=0)[None])[0]), "table", "κ")
     level = checked_level(confidence_level)
+    if value == 1.0:
+        chance = 1.0 - float((rows[:, 1:].mean(axis=0) ** 2).sum())
+        return _unseen(value, 1.0 / chance, level, rows.shape[0])
     return _interval(value, _resampled(rows, kappa, n_resamples, seed), level, rows.shape[0])
 
 
@@ -116,7 +112,7 @@ def krippendorff_alpha(
     `ratings` has a row per rater and a column per unit; None or NaN is a missing rating, and units with
     fewer than two ratings say nothing. `level` chooses how far apart two values are: `nominal` (equal or
     not), `ordinal` (by the ratings between them; values must sort) or `interval` (squared difference of
-    numbers). The interval resamples units.
+    numbers). The interval resamples units; where raters agree on every unit the lower end is that of `cohen_kappa`.
     """
     kind = checked_choice(level, ("nominal", "ordinal", "interval"), name="level")
     units = _units(ratings)
@@ -129,6 +125,8 @@ def krippendorff_alpha(
     rows = _canonical(rows)
     value = _defined(float(alpha(rows.sum(axis=0)[None])[0]), "ratings", "α")
     wanted = checked_level(confidence_level)
+    if value == 1.0:
+        return _unseen(value, _worst_unit(units, kind), wanted, len(units))
     return _interval(value, _resampled(rows, alpha, n_resamples, seed), wanted, len(units))
 
 
@@ -214,6 +212,38 @@ def _ranked(found: set[Any], labels: Sequence[Any] | None) -> list[Any]:
     if unknown:
         raise ValueError(f"labels: {sorted(map(str, unknown))} occur and are not listed")
     return list(labels)
+
+
+def _unseen(value: float, worst: float, level: float, n: int) -> Interval:
+    """The interval of raters who agree on all n items: a share of 1 − (α/2)^(1/n) of the worst items goes unseen.
+
+    `worst` is the disagreement of such an item over the one expected by chance.
+    """
+    unseen = 1.0 - ((1.0 - level) / 2.0) ** (1.0 / n)
+    return Interval(
+        value=value,
+        ci_lower=max(-1.0, 1.0 - unseen * worst),
+        ci_upper=1.0,
+        confidence_level=level,
+        method="constant",
+        n=n,
+    )
+
+
+def _worst_unit(units: list[list[Any]], kind: str) -> float:
+    """The disagreement of the two values farthest apart over the one expected by chance, when every unit agrees."""
+    known = _ranked({label for unit in units for label in unit}, None)
+    counts = np.array([float(sum(unit.count(label) for unit in units)) for label in known])
+    if kind == "interval":
+        places = np.array(known, dtype=np.float64)
+    elif kind == "ordinal":
+        places = np.cumsum(counts) - counts / 2.0
+    else:
+        distance = 1.0 - np.eye(len(known))
+    if kind != "nominal":
+        distance = np.subtract.outer(places, places) ** 2
+    total = float(counts.sum())
+    return float(distance.max() * total * (total - 1.0) / (counts @ distance @ counts))
 
 
 def _canonical(rows: FloatArray) -> FloatArray:

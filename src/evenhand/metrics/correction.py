@@ -1,10 +1,19 @@
 """What humans would say, from many judge scores and a few human ones."""
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from evenhand.metrics.checks import checked_count, checked_level, checked_values, same_length
+from evenhand.metrics.checks import (
+    checked_count,
+    checked_level,
+    checked_positive,
+    checked_values,
+    same_length,
+)
+from evenhand.metrics.differences import difference_interval
 from evenhand.metrics.intervals import mean_interval
 from evenhand.metrics.quantiles import normal_quantile, t_quantile
 from evenhand.metrics.types import FloatArray, Interval
@@ -40,31 +49,115 @@ def ppi_mean(
     y = checked_values(human, name="human", at_least=2)
     f = checked_values(judge_on_human, name="judge_on_human")
     same_length(y, f, names=("human", "judge_on_human"))
-    rest = np.sort(checked_values(judge_on_rest, name="judge_on_rest", at_least=2))
+    rest = checked_values(judge_on_rest, name="judge_on_rest", at_least=2)
     level = checked_level(confidence_level)
+    shares = all(part.min() >= 0.0 and part.max() <= 1.0 for part in (y, f, rest))
+    return _predicted(
+        y,
+        f,
+        rest,
+        level=level,
+        power_tuned=power_tuned,
+        bounds=(0.0, 1.0) if shares else None,
+        humans_alone=lambda: mean_interval(y, confidence_level=level),
+    )
+
+
+def ppi_difference(
+    *,
+    human_base: npt.ArrayLike,
+    human_candidate: npt.ArrayLike,
+    judge_base_on_human: npt.ArrayLike,
+    judge_candidate_on_human: npt.ArrayLike,
+    judge_base_on_rest: npt.ArrayLike,
+    judge_candidate_on_rest: npt.ArrayLike,
+    power_tuned: bool = True,
+    confidence_level: float = 0.95,
+    scale: float | None = 1.0,
+) -> Interval:
+    """Candidate minus base as humans would score them, from human scores on a random few items and the judge's on all.
+
+    `ppi_mean` of the paired differences: y = human(candidate) − human(base) where humans scored both answers to an
+    item, f the same difference by the judge. What the judge gets wrong about both systems alike drops out of f; what
+    it gets wrong about one of them (it likes long answers, and the candidate is long) is measured on y − f and
+    taken off. Every column has one value per item; with repeats, their means.
+
+    `scale` is the largest difference of two scores, 1 for scores from 0 to 1 and None where nobody knows. With at most
+    four items on which humans and judge see another difference, one such item is added in each direction, as in
+    `ppi_mean`.
+    """
+    y = _paired(human_base, human_candidate, names=("human_base", "human_candidate"), at_least=2)
+    f = _paired(
+        judge_base_on_human,
+        judge_candidate_on_human,
+        names=("judge_base_on_human", "judge_candidate_on_human"),
+    )
+    same_length(y, f, names=("human_base", "judge_base_on_human"))
+    rest = _paired(
+        judge_base_on_rest,
+        judge_candidate_on_rest,
+        names=("judge_base_on_rest", "judge_candidate_on_rest"),
+        at_least=2,
+    )
+    level = checked_level(confidence_level)
+    largest = None if scale is None else checked_positive(scale, name="scale")
+    within = largest is not None and all(float(np.abs(part).max()) <= largest for part in (y, f, rest))
+    return _predicted(
+        y,
+        f,
+        rest,
+        level=level,
+        power_tuned=power_tuned,
+        bounds=(-largest, largest) if within and largest is not None else None,
+        humans_alone=lambda: difference_interval(y, None, level, scale=largest),
+    )
+
+
+def _paired(
+    base: npt.ArrayLike, candidate: npt.ArrayLike, *, names: tuple[str, str], at_least: int = 1
+) -> FloatArray:
+    first = checked_values(base, name=names[0], at_least=at_least)
+    second = checked_values(candidate, name=names[1])
+    same_length(first, second, names=names)
+    return second - first
+
+
+def _predicted(
+    y: FloatArray,
+    f: FloatArray,
+    rest: FloatArray,
+    *,
+    level: float,
+    power_tuned: bool,
+    bounds: tuple[float, float] | None,
+    humans_alone: Callable[[], Interval],
+) -> Interval:
+    """The prediction-powered mean of y; `bounds` are the ends of the scale where every value lies within."""
     order = np.lexsort((f, y))
-    y, f = y[order], f[order]
+    y, f, rest = y[order], f[order], np.sort(rest)
     n, total = y.size, rest.size
-    centre = float(rest.mean())
-    more_y, more_f = _with_differences(y, f, rest)
+    more_y, more_f = y, f
+    if bounds is not None and np.count_nonzero(y != f) <= FEW_DIFFERENCES:
+        # One difference more in each direction.
+        more_y, more_f = np.append(y, (bounds[1], 0.0)), np.append(f, (0.0, bounds[1]))
     if power_tuned:
         spread = float(np.concatenate((f, rest)).var(ddof=1))
         if spread <= 0.0:
             # A judge that always says the same tells nothing: what is left are the humans.
-            alone = mean_interval(y, confidence_level=level)
+            alone = humans_alone()
             return replace(alone, method=f"ppi++/{alone.method}", n=n + total)
         weight = float(_tuned(_covariance(y, f), n / total, spread))
         human_part = _jackknife(more_y, more_f, rest)
     else:
         weight = 1.0
         human_part = float((more_y - more_f).var(ddof=1)) / more_y.size
-    value = weight * centre + float((y - weight * f).mean())
+    value = weight * float(rest.mean()) + float((y - weight * f).mean())
     judge_part = weight**2 * float(rest.var(ddof=1)) / total
     variance = human_part + judge_part
     share = human_part / variance if variance > 0.0 else 1.0
     df = 1.0 / (share**2 / (n - 1) + (1.0 - share) ** 2 / (total - 1))
     half = t_quantile((1.0 + level) / 2.0, df) * variance**0.5
-    low, high = (min(0.0, value), max(1.0, value)) if _shares(y, f, rest) else (-np.inf, np.inf)
+    low, high = (min(bounds[0], value), max(bounds[1], value)) if bounds else (-np.inf, np.inf)
     return Interval(
         value=value,
         ci_lower=float(max(value - half, low)),
@@ -74,17 +167,6 @@ def ppi_mean(
         n=n + total,
         standard_error=variance**0.5,
     )
-
-
-def _with_differences(y: FloatArray, f: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The labels, and where they hardly differ from the judge's scores one difference more in each direction."""
-    if not _shares(y, f, rest) or np.count_nonzero(y != f) > FEW_DIFFERENCES:
-        return y, f
-    return np.append(y, (1.0, 0.0)), np.append(f, (0.0, 1.0))
-
-
-def _shares(*values: FloatArray) -> bool:
-    return all(part.min() >= 0.0 and part.max() <= 1.0 for part in values)
 
 
 def _covariance(y: FloatArray, f: FloatArray) -> float:

@@ -24,8 +24,11 @@ from evenhand.metrics.clusters import (
 )
 from evenhand.metrics.intervals import constant_ends, mean_interval
 from evenhand.metrics.quantiles import normal_cdf, normal_quantile, t_cdf, t_quantile
+from evenhand.metrics.ternary import drop_bound, drop_p_value
 from evenhand.metrics.types import FloatArray, IntArray, Interval, NonInferiority
 
+MOST_SKEWED = 0.03
+"""Skewness over 6√n beyond this is counted as this: Johnson's correction is a first-order one."""
 FEW_CHANGES = 4
 """Up to this many problems that differ at all, Student's t is not to be trusted."""
 
@@ -66,9 +69,10 @@ def difference_interval(
     and failures), and any differences within it that are nearly all 0, get one win and one loss added first: the
     adjusted Wald interval of Bonett and Price (2012, Journal of Educational and Behavioral Statistics
     37:479), (w̃ − l̃) ± z·√((w̃ + l̃ − (w̃ − l̃)²)/(n + 2)) with w̃ = (w + 1)/(n + 2) and l̃ = (l + 1)/(n + 2).
-    Without it twenty equal pairs would have an interval of width 0. With groups the two added pairs are groups
-    of their own, and are added only where at most four problems differ at all. Other differences within
-    the scale that are all alike get `constant_ends`. Those beyond it have an interval of width 0.
+    Without it twenty equal pairs would have an interval of width 0. With groups a whole group of the size that a random
+    value sees is won and another one lost: what was not seen may be a whole group too. They are added where groups change as a whole only, and where at most four problems differ at all. Other differences within
+    the scale that are all alike get `constant_ends`. Those beyond it have an interval of width 0. The ends of differences
+    within the scale stay within it.
     """
     found = _centre(differences, codes, scale)
     if found.units is not None and scale is not None:
@@ -85,7 +89,8 @@ def difference_interval(
             n_groups=found.n_groups,
         )
     half = found.quantile((1.0 + confidence_level) / 2.0) * found.error
-    limit = scale if scale is not None and found.method.endswith("bonett_price") else float("inf")
+    bounded = scale is not None and float(np.abs(differences).max()) <= scale
+    limit = scale if scale is not None and bounded else float("inf")
     return Interval(
         value=found.value,
         ci_lower=max(found.centre - half, -limit),
@@ -147,8 +152,10 @@ def non_inferiority(
 
     Established when the one-sided lower bound of the mean difference (candidate − base) lies above −margin;
     the p-value is that of the hypothesis that the true difference is −margin or less (Wellek 2010, Testing
-    Statistical Hypotheses of Equivalence and Noninferiority, chapter 2). The bound is that of
-    `difference_interval`, one-sided; `scale` is explained there.
+    Statistical Hypotheses of Equivalence and Noninferiority, chapter 2). Passes and failures, and differences that are
+    nearly all 0, get the exact bound of `ternary`; in groups, with whole groups as its pairs. Otherwise the bound is that of `difference_interval`, one-sided;
+    where large drops are few (negative skewness) Student's t is corrected for them (Johnson 1978, JASA 73:536),
+    never in the candidate's favour. `scale` is explained there.
     """
     values = checked_values(differences, name="differences", at_least=2)
     margin = checked_positive(margin, name="margin", zero_allowed=True)
@@ -162,8 +169,18 @@ def non_inferiority(
         # Within the scale and with a mean of −margin or less they take this value at most so often.
         share = max(0.0, scale - margin) / (scale + found.value) if distance > 0.0 else 1.0
         p_value = share**found.units
+    elif found.method == "bonett_price" and scale is not None:
+        losses, wins = (float(np.sort(part[part > 0.0]).sum()) / scale for part in (-values, values))
+        lower = -scale * drop_bound(losses, wins, values.size, confidence_level=level)
+        p_value = drop_p_value(losses, wins, values.size, margin / scale)
+    elif found.method == "clustered_bonett_price" and scale is not None and codes is not None:
+        losses, wins, units = _whole_groups(group_totals(values, codes), scale)
+        lower = -scale * drop_bound(losses, wins, units, confidence_level=level)
+        p_value = drop_p_value(losses, wins, units, margin / scale)
     elif found.error > 0.0:
-        p_value = found.cdf(-distance / found.error)
+        pull = _skewness(values, found) if found.method == "t" else 0.0
+        lower = found.centre - _unpulled(found.quantile(level), pull) * found.error
+        p_value = found.cdf(-_pulled(distance / found.error, pull))
     else:
         p_value = 0.0 if distance > 0.0 else 1.0
     return NonInferiority(
@@ -176,6 +193,38 @@ def non_inferiority(
         method=found.method,
         n=values.size,
     )
+
+
+def _whole_groups(totals: GroupTotals, scale: float) -> tuple[float, float, int]:
+    """How many groups' worth is lost and won, and of how many groups of one size these carry the information."""
+    units = independent_units(totals.sizes)
+    size = float(totals.sizes.sum()) / units * scale
+    n = max(1, int(units + 1e-9))
+    losses, wins = (float(np.sort(part[part > 0.0]).sum()) / size for part in (-totals.sums, totals.sums))
+    losses = min(losses, float(n))
+    return losses, min(wins, n - losses), n
+
+
+def _skewness(values: FloatArray, found: _Centre) -> float:
+    """Skewness over 6√n where it is negative (few large drops), else 0."""
+    residuals = np.sort(values - found.value)
+    spread = float((residuals**2).mean())
+    skew = float((residuals**3).mean()) / spread**1.5
+    return float(max(-MOST_SKEWED, min(0.0, skew / (6.0 * values.size**0.5))))
+
+
+def _pulled(t: float, pull: float) -> float:
+    """Johnson's t + pull·(2t² + 1), which stops where it would fall again."""
+    at = min(t, -1.0 / (4.0 * pull)) if pull < 0.0 else t
+    return at + pull * (2.0 * at * at + 1.0)
+
+
+def _unpulled(t: float, pull: float) -> float:
+    """The t whose corrected value is this one."""
+    if pull == 0.0:
+        return t
+    room = 1.0 - 8.0 * pull * (pull - t)
+    return float((-1.0 + max(room, 0.0) ** 0.5) / (4.0 * pull))
 
 
 def _centre(values: FloatArray, codes: IntArray | None, scale: float | None) -> _Centre:
@@ -219,17 +268,21 @@ def _clustered_centre(values: FloatArray, codes: IntArray, mean: float, scale: f
     largest = scale or 0.0
     bounded, ternary = _bounded(values, scale) if scale else (False, False)
     changed = int((totals.sums != 0.0).sum())
-    if not bounded or changed > FEW_CHANGES or not (ternary or 2 * changed < groups):
+    # Groups that are won, lost or unchanged as a whole are passes and failures themselves.
+    whole = bounded and _bounded(totals.sums / totals.sizes, largest)[1]
+    few = bounded and changed <= FEW_CHANGES and (ternary or 2 * changed < groups)
+    if not (whole or few):
         if bounded and _alike(totals):
             units = independent_units(totals.sizes)
             return _Centre(mean, mean, 0.0, None, "clustered_constant", groups, units=units)
         error = clustered_error(totals)
         return _Centre(mean, mean, error.standard_error, error.df, "clustered_t", groups)
     n = values.size
+    size = n / independent_units(totals.sizes)
     extended = GroupTotals(
-        sums=np.concatenate((totals.sums, [largest, -largest])),
-        sizes=np.concatenate((totals.sizes, [1.0, 1.0])),
+        sums=np.concatenate((totals.sums, [largest * size, -largest * size])),
+        sizes=np.concatenate((totals.sizes, [size, size])),
     )
     error = clustered_error(extended)
-    centre = mean * n / (n + 2)
+    centre = mean * n / (n + 2 * size)
     return _Centre(mean, centre, error.standard_error, error.df, "clustered_bonett_price", groups)

@@ -115,27 +115,3 @@ def compare_exactly(value: Number, comparison: str, threshold: Number) -> bool:
         raise ValueError(f"comparison: unknown comparison {comparison!r}; known: {', '.join(COMPARISONS)}")
     holds = _COMPARISONS[spelling](as_fraction(value, name="value"), as_fraction(threshold, name="threshold"))
     return bool(holds)
-
-
-def sum_text(total: Fraction) -> str:
-    """The exact decimal text of a sum of decimals, to keep in a text column and read back with `as_fraction`.
-
-    >>> sum_text(exact_sum([0.1, 0.2]))
-    '0.3'
-    """
-    denominator, twos, fives = total.denominator, 0, 0
-    while denominator % 2 == 0:
-        denominator, twos = denominator // 2, twos + 1
-    while denominator % 5 == 0:
-        denominator, fives = denominator // 5, fives + 1
-    if denominator != 1:
-        raise ValueError(f"total: {total} has no finite decimal text")
-    places = max(twos, fives)
-    digits = str(abs(total.numerator) * 10**places // total.denominator).rjust(places + 1, "0")
-    text = f"{digits[: len(digits) - places]}.{digits[len(digits) - places :]}" if places else digits
-    return f"-{text}" if total < 0 else text
-
-
-def add_texts(total: str, addends: Iterable[Number]) -> str:
-    """A kept sum plus more numbers, again as exact decimal text: what a store adds up as scores arrive."""
-    return sum_text(as_fraction(total, name="total") + exact_sum(addends, name="addends"))

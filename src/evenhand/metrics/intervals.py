@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from evenhand.metrics.bootstrap import bootstrap_ci
 from evenhand.metrics.checks import (
@@ -117,7 +118,7 @@ def mean_interval(
     interval is that of a proportion for the effective number of independent trials, n over the design effect.
     Scores (or group means) that are all alike have no spread: they get `constant_ends` for a scale that reaches
     from `bounds[0]` to `bounds[1]`, and `NoSpread` is raised when they lie outside it.
-    `percentile` and `bca` are the bootstrap of `bootstrap_ci`.
+    Scores within `bounds` have an interval within them. `percentile` and `bca` are the bootstrap of `bootstrap_ci`.
     """
     values = checked_values(scores, name="scores")
     level = checked_level(confidence_level)
@@ -126,7 +127,7 @@ def mean_interval(
     if kind in ("percentile", "bca"):
         return bootstrap_ci(values, level, seed=seed, method=kind, groups=codes)
     if codes is not None:
-        return _clustered(values, codes, level, kind, bounds)
+        return _within(_clustered(values, codes, level, kind, bounds), values, bounds)
     values = np.sort(values)
     if kind in PROPORTION_METHODS and is_binary(values):
         return proportion_interval(int(values.sum()), values.size, confidence_level=level, method=kind)
@@ -138,7 +139,15 @@ def mean_interval(
             return _constant(singles, level, bounds, grouped=False)
         if _is_lopsided(values, singles):
             return _effective_proportion(singles, level, at_least=0.0, grouped=False)
-    return _independent(values, level, "t" if kind == "auto" else kind)
+    return _within(_independent(values, level, "t" if kind == "auto" else kind), values, bounds)
+
+
+def _within(found: Interval, values: FloatArray, bounds: tuple[float, float]) -> Interval:
+    """The interval cut to the scale, when all values lie on it: no mean can be outside."""
+    low, high = bounds
+    if float(values.min()) < low or float(values.max()) > high:
+        return found
+    return replace(found, ci_lower=max(found.ci_lower, low), ci_upper=min(found.ci_upper, high))
 
 
 def _is_constant(totals: GroupTotals) -> bool:

@@ -9,6 +9,8 @@ With repeats, a problem's mean difference has variance between + within/repeats 
 repeats shrink the second part only.
 """
 
+import numpy as np
+
 from evenhand.metrics.checks import (
     checked_alternative,
     checked_count,
@@ -58,6 +60,48 @@ def minimum_detectable_effect(
     for _ in range(100):
         middle = (low + high) / 2.0
         if _power(middle, sd, n, alpha, side) < power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def mcnemar_power(effect: float, discordant: float, n: int, *, alpha: float = 0.05) -> float:
+    """The chance that the exact one-sided McNemar test sees a true drop of `effect` among `n` pairs of which the
+    share `discordant` differs; exact, because the test's steps cost up to 6 points of power that a t-test does not lose.
+    """
+    effect = checked_positive(effect, name="effect")
+    n = checked_count(n, name="n", at_least=1)
+    alpha = checked_level(alpha, name="alpha")
+    from scipy.special import bdtr, gammaln, xlog1py, xlogy
+
+    share = min(1.0, max(discordant, effect))
+    spread = 8.0 * (n * share * (1.0 - share)) ** 0.5 + 8.0
+    first, last = max(0, int(n * share - spread)), min(n, int(n * share + spread) + 1)
+    changed = np.arange(first, last + 1, dtype=np.float64)
+    log = gammaln(n + 1.0) - gammaln(changed + 1.0) - gammaln(n - changed + 1.0)
+    weight = np.exp(log + xlogy(changed, share) + xlog1py(n - changed, -share))
+    whole = changed.astype(np.int64)
+    guess = np.floor(changed / 2.0 - normal_quantile(1.0 - alpha) * np.sqrt(changed) / 2.0)
+    tries = np.clip(guess[:, None] + np.arange(-4.0, 4.0), -1.0, changed[:, None])
+    tails = np.where(tries < 0, 0.0, bdtr(np.maximum(tries, 0.0), whole[:, None], 0.5))
+    wins = np.where(tails < alpha, tries, -1.0).max(axis=1)
+    lost = min(1.0, (1.0 + effect / share) / 2.0)
+    seen = np.where(wins < 0, 0.0, bdtr(np.maximum(wins, 0.0), whole, 1.0 - lost))
+    return float((weight * seen).sum())
+
+
+def mcnemar_minimum_detectable_effect(
+    discordant: float, n: int, *, power: float = 0.8, alpha: float = 0.05
+) -> float | None:
+    """The smallest drop that the exact one-sided McNemar test sees with the wanted power; None when none is."""
+    alpha, power = _checked_levels(alpha, power)
+    low, high = 0.0, 1.0
+    if mcnemar_power(high, discordant, n, alpha=alpha) < power:
+        return None
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        if mcnemar_power(middle, discordant, n, alpha=alpha) < power:
             low = middle
         else:
             high = middle

@@ -16,6 +16,7 @@ REASONS = {
     "stop_sequence": "stop",
     "tool_use": "stop",
     "max_tokens": "length",
+    "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
 
@@ -52,11 +53,11 @@ class AnthropicDialect:
             found["x-api-key"] = key
         return found
 
-    def body(self, request: ChatRequest, *, model: str, structured: bool, max_tokens: int | None) -> bytes:
+    def body(self, request: ChatRequest, *, model: str, structured: bool) -> bytes:
         instructions = "\n\n".join(m.content for m in request.messages if m.role == "system")
         body: dict[str, Any] = {
             "model": model,
-            "max_tokens": max_tokens,
+            "max_tokens": request.max_tokens or request.max_completion_tokens,
             "messages": [message for message in request.messages if message.role != "system"],
         }
         if instructions:

@@ -31,13 +31,28 @@ CREATE TABLE IF NOT EXISTS replies (
 );
 CREATE INDEX IF NOT EXISTS replies_used_at ON replies (used_at);
 """
-_DECODER = msgspec.json.Decoder(ChatReply)
+
+
+class _Kept(ChatReply, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A reply in the file."""
+
+    unkeyed: str = ""
+    """The code that the question carried, which the reply may repeat."""
+
+
+_DECODER = msgspec.json.Decoder(_Kept)
 
 
 def cache_key(config: EndpointConfig, request: ChatRequest) -> bytes:
-    """SHA-256 of endpoint, model, parameters, messages and repeat index; never of the API key."""
+    """SHA-256 of endpoint, model, parameters, messages and repeat index; never of the API key or `unkeyed`."""
     parts = [VERSION, config.dialect, config.base_url.rstrip("/"), config.model, config.extra]
     limit = request.max_tokens or (config.default_max_tokens if config.dialect == "anthropic" else None)
+    if request.unkeyed:
+        messages = tuple(
+            msgspec.structs.replace(message, content=message.content.replace(request.unkeyed, "\x00"))
+            for message in request.messages
+        )
+        request = msgspec.structs.replace(request, messages=messages, unkeyed="")
     return hashlib.sha256(canonical([*parts, limit, request.repeat, request])).digest()
 
 
@@ -64,8 +79,8 @@ class ReplyCache:
         self._writer = threading.Thread(target=self._write, name="reply-cache", daemon=True)
         self._writer.start()
 
-    def get(self, key: bytes) -> ChatReply | None:
-        """The reply kept under `key`, or None."""
+    def get(self, key: bytes, unkeyed: str = "") -> ChatReply | None:
+        """The reply kept under `key`, or None; `unkeyed` stands where the first question's code stood."""
         found = self._pending.get(key)
         if found is None:
             found = self._stored(key)
@@ -73,15 +88,22 @@ class ReplyCache:
                 return None
             self._queue.put((key, None))
         try:
-            reply = _DECODER.decode(found)
+            kept = _DECODER.decode(found)
         except (msgspec.DecodeError, msgspec.ValidationError):
             self.errors += 1
             return None
-        return msgspec.structs.replace(reply, cached=True, cost_usd=0.0)
+        fields = {name: getattr(kept, name) for name in ChatReply.__struct_fields__}
+        if kept.unkeyed:
+            # No answer can hold that code: what is replaced is what the model repeated of the question.
+            fields["text"] = kept.text.replace(kept.unkeyed, unkeyed)
+            if kept.reasoning is not None:
+                fields["reasoning"] = kept.reasoning.replace(kept.unkeyed, unkeyed)
+        return ChatReply(**{**fields, "cached": True, "cost_usd": 0.0})
 
-    def put(self, key: bytes, reply: ChatReply) -> None:
+    def put(self, key: bytes, reply: ChatReply, unkeyed: str = "") -> None:
         """Keep a reply. It is on disk after `close`, or a moment later."""
-        data = encode(reply)
+        fields = {name: getattr(reply, name) for name in ChatReply.__struct_fields__}
+        data = encode(_Kept(**fields, unkeyed=unkeyed))
         self._pending[key] = data
         self._queue.put((key, data))
 

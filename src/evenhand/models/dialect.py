@@ -7,6 +7,7 @@ from msgspec import Struct
 from evenhand.core.errors import InputError, ModelRejected
 from evenhand.core.jsontext import decode
 from evenhand.core.terminal import preview
+from evenhand.models.parameters import refused_parameters
 from evenhand.models.port import ChatRequest
 from evenhand.models.retry import Retryable, parse_retry_after
 from evenhand.models.transport import HttpAnswer
@@ -33,7 +34,7 @@ class Dialect(Protocol):
         """The headers of every request."""
         ...
 
-    def body(self, request: ChatRequest, *, model: str, structured: bool, max_tokens: int | None) -> bytes:
+    def body(self, request: ChatRequest, *, model: str, structured: bool) -> bytes:
         """The body of one request."""
         ...
 
@@ -57,7 +58,7 @@ def check(answer: HttpAnswer) -> None:
                 f"the endpoint answered with {preview(kind, 40)} in place of JSON", kind="bad_reply"
             )
         return
-    said = _error_text(answer.body)
+    said, parameter = _error_text(answer.body)
     low = said.lower()
     status = answer.status
     if status == 429 and any(word in low for word in _QUOTA):
@@ -84,20 +85,25 @@ def check(answer: HttpAnswer) -> None:
         kind = "context_length"
     elif any(word in low for word in _FILTER):
         kind = "content_filter"
-    raise ModelRejected(f"the endpoint refused the request ({status}): {said}", kind=kind, status=status)
+    raise ModelRejected(
+        f"the endpoint refused the request ({status}): {said}",
+        kind=kind,
+        status=status,
+        parameters=refused_parameters(said, parameter) if kind == "bad_request" else (),
+    )
 
 
-def _error_text(body: bytes) -> str:
-    """The message of an error body in any of the usual shapes, or its beginning."""
+def _error_text(body: bytes) -> tuple[str, Any]:
+    """The message of an error body in any of the usual shapes, or its beginning; and the parameter it is about."""
     try:
         value: Any = decode(body[:65536])
     except InputError:
-        return preview(body[:400].decode("utf-8", "replace"), 200)
+        return preview(body[:400].decode("utf-8", "replace"), 200), None
     error = value.get("error", value) if isinstance(value, dict) else value
     if isinstance(error, dict):
         words = [str(error[name]) for name in ("message", "detail", "code", "type") if error.get(name)]
-        return preview(" · ".join(words), 300)
-    return preview(str(error), 300)
+        return preview(" · ".join(words), 300), error.get("param")
+    return preview(str(error), 300), None
 
 
 def bad_reply(reason: str) -> Retryable:

@@ -11,6 +11,7 @@ from evenhand.models.cache import ReplyCache, cache_key, may_be_kept
 from evenhand.models.config import EndpointConfig
 from evenhand.models.dialect import Dialect, Parsed, check
 from evenhand.models.limits import AdaptiveLimit, PerMinute
+from evenhand.models.parameters import Parameters
 from evenhand.models.port import ChatReply, ChatRequest
 from evenhand.models.prices import cost_of, find_price
 from evenhand.models.retry import Retryable, delay_before
@@ -42,6 +43,7 @@ class Endpoint:
         if spend is not None:
             config.check_price()
         self._spend = spend
+        self._parameters = Parameters(keep_limit=spend is not None or config.dialect == "anthropic")
         self._cache: ReplyCache | None = None
         if config.cache_path is not None:
             self._cache = ReplyCache(config.cache_path, max_bytes=config.cache_max_bytes)
@@ -64,35 +66,39 @@ class Endpoint:
         if self._cache is None:
             return await self._persist(request)
         key = cache_key(self.config, request)
-        kept = self._cache.get(key)
+        kept = self._cache.get(key, request.unkeyed)
         if kept is not None:
             self.usage.cached += 1
             return kept
         reply = await self._persist(request)
         if may_be_kept(reply) and self._cache is not None:
-            self._cache.put(key, reply)
+            self._cache.put(key, reply, request.unkeyed)
         return reply
 
     async def _persist(self, request: ChatRequest) -> ChatReply:
         """Try, and try again where that may help. No slot is held while waiting."""
         policy = self.config.retry
+        request = self._limited(request)
         structured = self._structured and request.response_schema is not None
         attempts = 0
         while True:
             attempts += 1
+            sent = self._parameters.adjusted(request)
             try:
-                reply = await self._attempt(request, attempts, structured)
+                reply = await self._attempt(sent, attempts, structured)
                 if not structured and request.response_schema is not None:
                     # It answers without a schema and did not with one: it is not asked for it any more.
                     self._structured = False
-                return reply
+                return self._noted(request, reply)
             except Retryable as error:
                 if attempts >= policy.tries:
                     self.usage.failed(error.kind)
+                    tried = f"no reply after {attempts} attempts; the last: " if attempts > 1 else ""
                     raise ModelError(
-                        f"no reply after {attempts} attempts; the last: {error}",
+                        f"{tried}{error}",
                         kind=error.kind,
                         status=error.status,
+                        retry_after=error.retry_after,
                     ) from error
                 self.usage.retried(error.kind)
                 wait = delay_before(policy, attempts, error.retry_after, self._rng)
@@ -100,6 +106,9 @@ class Endpoint:
                 self.usage.failed(error.kind)
                 raise
             except ModelRejected as error:
+                if self._parameters.learn(sent, error.parameters):
+                    attempts -= 1
+                    continue
                 if structured and error.kind == "bad_request":
                     # Perhaps it does not know structured output; the prompt asks for the form as well.
                     structured = False
@@ -111,8 +120,8 @@ class Endpoint:
             await asyncio.sleep(wait)
 
     async def _attempt(self, request: ChatRequest, attempt: int, structured: bool) -> ChatReply:
-        longest = self._longest(request)
-        body = self._dialect.body(request, model=self.config.model, structured=structured, max_tokens=longest)
+        longest = request.max_tokens or request.max_completion_tokens
+        body = self._dialect.body(request, model=self.config.model, structured=structured)
         if self._requests is not None:
             await self._requests.take()
         if self._tokens is not None:
@@ -183,9 +192,18 @@ class Endpoint:
             reasoning=parsed.reasoning,
         )
 
-    def _longest(self, request: ChatRequest) -> int | None:
-        """The reply's limit: the request's, or the default where one is needed."""
-        if request.max_tokens is not None:
-            return request.max_tokens
-        needed = self._spend is not None or self.config.dialect == "anthropic"
-        return self.config.default_max_tokens if needed else None
+    def _limited(self, request: ChatRequest) -> ChatRequest:
+        """The question with a limit where one is needed."""
+        if request.max_tokens is not None or request.max_completion_tokens is not None:
+            return request
+        if self._spend is None and self.config.dialect != "anthropic":
+            return request
+        return replace(request, max_tokens=self.config.default_max_tokens)
+
+    def _noted(self, request: ChatRequest, reply: ChatReply) -> ChatReply:
+        """The reply, with what became of the question's parameters."""
+        notes = self._parameters.notes(request)
+        if not notes:
+            return reply
+        self.usage.adjusted = list(dict.fromkeys([*self.usage.adjusted, *notes]))
+        return replace(reply, adjusted=notes)

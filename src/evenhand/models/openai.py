@@ -10,7 +10,10 @@ from evenhand.core.errors import InputError
 from evenhand.core.jsontext import decode, encode
 from evenhand.models.dialect import Parsed, bad_reply
 from evenhand.models.port import ChatRequest, Message
+from evenhand.models.reasoning import join_reasoning
 
+CUT_OFF = ("length", "max_tokens", "max_output_tokens")
+"""What endpoints call it when a reply reached its limit."""
 # The body's own numbers are checked by hand; `encode` would walk the whole conversation for them.
 _ENCODER = msgspec.json.Encoder()
 
@@ -22,15 +25,27 @@ class _Body(Struct, omit_defaults=True, gc=False):
     top_p: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    reasoning_effort: str | None = None
     stop: tuple[str, ...] = ()
     response_format: dict[str, Any] | None = None
+
+
+class _Function(Struct):
+    name: str = ""
+    arguments: Any = None
+
+
+class _ToolCall(Struct):
+    function: _Function | None = None
 
 
 class _Message(Struct):
     content: str | list[dict[str, Any]] | None = None
     refusal: str | None = None
-    reasoning_content: str | None = None
+    reasoning_content: Any = None
     reasoning: Any = None
+    tool_calls: list[_ToolCall] | None = None
 
 
 class _Choice(Struct):
@@ -60,14 +75,16 @@ class OpenAIDialect:
             found["Authorization"] = f"Bearer {key}"
         return found
 
-    def body(self, request: ChatRequest, *, model: str, structured: bool, max_tokens: int | None) -> bytes:
+    def body(self, request: ChatRequest, *, model: str, structured: bool) -> bytes:
         found = _Body(
             model=model,
             messages=request.messages,
             temperature=request.temperature,
             top_p=request.top_p,
             seed=request.seed,
-            max_tokens=max_tokens,
+            max_tokens=request.max_tokens,
+            max_completion_tokens=request.max_completion_tokens,
+            reasoning_effort=request.reasoning_effort,
             stop=request.stop,
         )
         if structured and request.response_schema is not None:
@@ -93,14 +110,15 @@ class OpenAIDialect:
         message = choice.message
         assert message is not None
         usage = completion.usage or _Usage()
-        reasoning = message.reasoning_content or message.reasoning
+        shown = message.reasoning_content or message.reasoning
+        reason = choice.finish_reason or "stop"
         return Parsed(
-            text=message.refusal or _text(message.content),
-            finish_reason=choice.finish_reason or "stop",
+            text=message.refusal or _text(message.content) or _calls(message.tool_calls),
+            finish_reason="length" if reason.lower() in CUT_OFF else reason,
             input_tokens=_count(usage.prompt_tokens),
             output_tokens=_count(usage.completion_tokens),
             model=completion.model or "",
-            reasoning=reasoning if isinstance(reasoning, str) else None,
+            reasoning=join_reasoning(shown if isinstance(shown, str) else None, _thoughts(message.content)),
         )
 
 
@@ -108,6 +126,38 @@ def _text(content: str | list[dict[str, Any]] | None) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+
+
+def _thoughts(content: str | list[dict[str, Any]] | None) -> str | None:
+    """The thinking among content parts; some endpoints put it into text parts of its own."""
+    if not isinstance(content, list):
+        return None
+    found = []
+    for part in content:
+        if part.get("type") in ("thinking", "reasoning"):
+            inner = part.get("thinking") or part.get("text")
+            if isinstance(inner, list):
+                inner = _text([piece for piece in inner if isinstance(piece, dict)])
+            if isinstance(inner, str):
+                found.append(inner)
+    return join_reasoning(*found)
+
+
+def _calls(calls: list[_ToolCall] | None) -> str:
+    """Tool calls as JSON text, for scorers that compare them; a reply may consist of nothing else."""
+    named = [call.function for call in calls or () if call.function is not None]
+    if not named:
+        return ""
+    return encode([{"name": call.name, "arguments": _arguments(call.arguments)} for call in named]).decode()
+
+
+def _arguments(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return decode(value)
+    except InputError:
+        return value
 
 
 def _count(tokens: int | None) -> int | None:

@@ -25,6 +25,10 @@ class ChatRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Spread of the sampling."""
     max_tokens: int | None = None
     """Longest reply, in tokens."""
+    max_completion_tokens: int | None = None
+    """Longest reply and thinking together, as newer models name the limit."""
+    reasoning_effort: str | None = None
+    """How long to think, in the endpoint's words: `low`, `medium`, `high`, ..."""
     top_p: float | None = None
     """Share of the probability mass that is sampled from."""
     seed: int | None = None
@@ -35,6 +39,9 @@ class ChatRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """JSON Schema of the reply; sent where the endpoint supports it, otherwise left out."""
     repeat: int = 0
     """Which of several answers to the same question this is; part of the cache key, never sent."""
+    unkeyed: str = ""
+    """A code in the messages that says nothing about the question: no part of the cache key, put anew into replies
+    from the cache."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further fields of the request's body, as the endpoint names them."""
 
@@ -62,6 +69,8 @@ class ChatReply(Struct, frozen=True, kw_only=True, gc=False):
     """How many requests it took."""
     reasoning: str | None = None
     """The model's own thinking, where the endpoint shows it apart."""
+    adjusted: tuple[str, ...] = ()
+    """Parameters that the endpoint does not take, and what was done about each."""
 
 
 class ChatModel(Protocol):

@@ -11,12 +11,6 @@ from evenhand.models.config import RetryPolicy
 class Retryable(ModelError):
     """A failure that another attempt may cure; never leaves this package."""
 
-    def __init__(
-        self, message: str, *, kind: str, status: int | None = None, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message, kind=kind, status=status)
-        self.retry_after = retry_after
-
 
 def parse_retry_after(value: str | None, now: datetime | None = None) -> float | None:
     """Seconds to wait, from a `Retry-After` header in seconds or as an HTTP date; None when it says nothing."""

@@ -26,6 +26,8 @@ class Usage(Struct, kw_only=True):
     """Price of the replies, where a price is known."""
     waited_seconds: float = 0.0
     """Time that calls spent waiting before trying again."""
+    adjusted: list[str] = field(default_factory=list)
+    """Parameters that the endpoint does not take, and what was done about each."""
     concurrency: int = 0
     """How many requests may be in flight at present."""
 

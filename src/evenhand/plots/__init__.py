@@ -1,45 +1,33 @@
-"""Pictures as SVG text, and self-contained HTML reports. Pure: numbers in, text out.
+"""Pictures as SVG text. Pure: numbers in, text out.
 
-Every picture has a title and a description for those who do not see it, works in light and dark, needs no
-script and no network, and escapes every label.
+Every picture has a title and a description for those who do not see it, takes its colours from the stylesheet's
+variables (light and dark), fills the place it stands in, needs no script and no network, holds no `style` attribute
+and escapes every label. Rows with intervals or bars are pictures for the cells of a table, so that labels and numbers
+are text; `reports.components` has the tables.
 """
 
-from evenhand.plots.bars import Bar, bars
-from evenhand.plots.document import (
-    Badge,
-    Columns,
-    Details,
-    Figure,
-    Paragraph,
-    Preformatted,
-    Section,
-    Table,
-    document,
-)
-from evenhand.plots.forest import IntervalRow, forest
-from evenhand.plots.heat_map import heat_map
 from evenhand.plots.histogram import histogram
+from evenhand.plots.intervals import (
+    IntervalRow,
+    bar_picture,
+    bar_scale,
+    interval_axis,
+    interval_picture,
+    interval_scale,
+)
 from evenhand.plots.series import Band, Point, Series, lines, scatter
 
 __all__ = [
-    "Badge",
     "Band",
-    "Bar",
-    "Columns",
-    "Details",
-    "Figure",
     "IntervalRow",
-    "Paragraph",
     "Point",
-    "Preformatted",
-    "Section",
     "Series",
-    "Table",
-    "bars",
-    "document",
-    "forest",
-    "heat_map",
+    "bar_picture",
+    "bar_scale",
     "histogram",
+    "interval_axis",
+    "interval_picture",
+    "interval_scale",
     "lines",
     "scatter",
 ]

@@ -6,31 +6,33 @@ from collections.abc import Mapping, Sequence
 from evenhand.plots import svg
 from evenhand.plots.scale import Scale, fitted, tick_text
 
-WIDTH = 760
-LEFT = 60
+LEFT, RIGHT = 1.0, 99.0
 PANEL = 84
 
 
 def histogram(groups: Mapping[str, Sequence[float]], *, title: str, x_label: str, bins: int = 30) -> str:
     """Counts per bin for each group, with the median marked."""
     everything = [value for values in groups.values() for value in values if math.isfinite(value)]
-    scale = fitted(everything, LEFT, WIDTH - 20)
-    top = 34
-    bottom = top + PANEL * max(len(groups), 1)
-    parts = svg.x_axis(scale, top, bottom, x_label)
+    scale = fitted(everything, LEFT, RIGHT)
+    bottom = PANEL * max(len(groups), 1)
+    parts = svg.x_axis(scale, 0, bottom, x_label)
     words = []
     for index, (name, values) in enumerate(groups.items()):
         finite = sorted(value for value in values if math.isfinite(value))
-        base = top + PANEL * (index + 1) - 4
-        label = f"{svg.shortened(name, 40)} (n = {len(finite)})"
+        base = PANEL * (index + 1) - 1
+        label = f"{svg.shortened(name, 40)} (n = {len(finite):,})"
         if finite:
             middle = _median(finite)
-            label = f"{svg.shortened(name, 40)} (n = {len(finite)}, median {tick_text(middle)})"
+            label = f"{svg.shortened(name, 40)} (n = {len(finite):,}, median {tick_text(middle)})"
             parts += _panel(finite, scale, base, index, bins)
-            parts.append(svg.line(scale.at(middle), base, scale.at(middle), base - PANEL + 24, dash="3 2"))
-        parts.append(svg.text(LEFT + 4, base - PANEL + 18, label, size=11, halo=True))
+            parts.append(
+                svg.line(
+                    scale.at(middle), base, scale.at(middle), base - PANEL + 24, stroke=svg.INK, dash="3 2"
+                )
+            )
+        parts.append(svg.text(LEFT, base - PANEL + 16, label, fill=svg.INK, halo=True))
         words.append(label)
-    return svg.picture(WIDTH, bottom + 42, title, "; ".join(words), parts)
+    return svg.picture(bottom + 42, title, "; ".join(words), parts)
 
 
 def _panel(values: Sequence[float], scale: Scale, base: float, index: int, bins: int) -> list[str]:
@@ -44,19 +46,12 @@ def _panel(values: Sequence[float], scale: Scale, base: float, index: int, bins:
         if count:
             low = scale.low + number * width
             x0, x1 = scale.at(low), scale.at(low + width)
-            height = (PANEL - 26) * count / tallest
+            height = (PANEL - 28) * count / tallest
             tip = f"{tick_text(low)} to {tick_text(low + width)}: {count}"
-            parts.append(
-                svg.rectangle(
-                    x0 + 0.5,
-                    base - height,
-                    x1 - x0 - 1,
-                    height,
-                    fill=svg.colour(index),
-                    opacity=0.75,
-                    tip=tip,
-                )
+            bar = svg.rectangle(
+                x0 + 0.1, base - height, x1 - x0 - 0.2, height, fill=svg.colour(index), opacity=0.8, tip=tip
             )
+            parts.append(bar)
     return parts
 
 

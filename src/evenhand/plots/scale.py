@@ -49,11 +49,12 @@ def round_step(raw: float) -> float:
 
 
 def tick_text(value: float) -> str:
-    """A short label: `0.25`, `1,500`, `2.5e+07`."""
-    if value == 0 or abs(value) < 1e-12:
-        return "0"
+    """A short label with a true minus: `0.25`, `−1,500`, `2.5e+07`."""
     size = abs(value)
+    if size < 1e-12:
+        return "0"
     if size >= 1e7 or size < 1e-4:
-        return f"{value:.3g}"
-    text = f"{value:,.4f}" if size < 1000 else f"{value:,.0f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+        text = f"{size:.3g}"
+    else:
+        text = f"{size:,.4f}".rstrip("0").rstrip(".") if size < 1000 else f"{size:,.0f}"
+    return f"−{text}" if value < 0 else text

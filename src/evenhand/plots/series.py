@@ -7,10 +7,12 @@ from msgspec import Struct
 from evenhand.plots import svg
 from evenhand.plots.scale import Scale, fitted, tick_text
 
-WIDTH = 760
-LEFT = 64
-TOP = 74
-BOTTOM = 340
+LEFT, RIGHT = 7.0, 98.0
+TOP = 34
+BOTTOM = 250
+HEIGHT = BOTTOM + 42
+MOST_MARKS = 60
+"""A line of more points is drawn without marks."""
 
 
 class Point(Struct, frozen=True):
@@ -25,7 +27,7 @@ class Series(Struct, frozen=True):
     """Points that belong together."""
 
     name: str
-    """What the legend says."""
+    """What it is called."""
     points: Sequence[Point]
     """In drawing order."""
 
@@ -42,12 +44,12 @@ class Band(Struct, frozen=True):
 def scatter(series: Sequence[Series], *, title: str, x_label: str, y_label: str) -> str:
     """A mark per point; shape and colour tell the series."""
     x, y = _scales(series, ())
-    parts = _frame(series, x, y, x_label, y_label)
+    parts = [*svg.y_axis(y, y_label), *svg.x_axis(x, TOP, BOTTOM, x_label)]
     for index, one in enumerate(series):
         for point in one.points:
             tip = f"{point.label or one.name}: {tick_text(point.x)}, {tick_text(point.y)}"
             parts.append(svg.mark(x.at(point.x), y.at(point.y), index=index, opacity=0.8, tip=tip))
-    return svg.picture(WIDTH, BOTTOM + 44, title, _words(series), parts)
+    return svg.picture(HEIGHT, title, _words(series), [*parts, *_names(series)])
 
 
 def lines(
@@ -61,23 +63,25 @@ def lines(
 ) -> str:
     """A line with marks per series, bands behind them; `reference` draws a dashed horizontal line."""
     x, y = _scales(series, bands, include_y=() if reference is None else (reference,))
-    parts = _frame(series, x, y, x_label, y_label)
+    parts = [*svg.y_axis(y, y_label), *svg.x_axis(x, TOP, BOTTOM, x_label)]
     if reference is not None:
-        parts.append(svg.line(LEFT, y.at(reference), WIDTH - 20, y.at(reference), dash="4 3"))
+        parts.append(svg.line(0, y.at(reference), 100, y.at(reference), stroke=svg.LIMIT, dash="4 3"))
+    drawn = []
     for band in bands:
         there = [(x.at(at), y.at(high)) for at, _, high in band.steps]
         back = [(x.at(at), y.at(low)) for at, low, _ in reversed(band.steps)]
         if there:
-            parts.append(svg.area(there + back, fill=svg.colour(band.index)))
+            drawn.append(svg.area(there + back, fill=svg.colour(band.index)))
     for index, one in enumerate(series):
         spots = [(x.at(point.x), y.at(point.y)) for point in one.points]
         if len(spots) > 1:
-            parts.append(svg.path(spots, stroke=svg.colour(index)))
-        if len(spots) <= 60:
-            for point, (at_x, at_y) in zip(one.points, spots, strict=True):
-                tip = f"{point.label or one.name}: {tick_text(point.x)}, {tick_text(point.y)}"
-                parts.append(svg.mark(at_x, at_y, index=index, size=3, tip=tip))
-    return svg.picture(WIDTH, BOTTOM + 44, title, _words(series), parts)
+            drawn.append(svg.path(spots, stroke=svg.colour(index)))
+    parts.append(svg.stretched(HEIGHT, drawn))
+    for index, one in enumerate(series):
+        for point in one.points if len(one.points) <= MOST_MARKS else ():
+            tip = f"{point.label or one.name}: {tick_text(point.x)}, {tick_text(point.y)}"
+            parts.append(svg.mark(x.at(point.x), y.at(point.y), index=index, size=3, tip=tip))
+    return svg.picture(HEIGHT, title, _words(series), [*parts, *_names(series)])
 
 
 def _scales(
@@ -86,17 +90,22 @@ def _scales(
     points = [point for one in series for point in one.points]
     band_xs = [step[0] for band in bands for step in band.steps]
     band_ys = [height for band in bands for step in band.steps for height in step[1:]]
-    x = fitted([*(point.x for point in points), *band_xs], LEFT, WIDTH - 20)
+    x = fitted([*(point.x for point in points), *band_xs], LEFT, RIGHT)
     y = fitted([*(point.y for point in points), *band_ys], BOTTOM, TOP, include=include_y)
     return x, y
 
 
-def _frame(series: Sequence[Series], x: Scale, y: Scale, x_label: str, y_label: str) -> list[str]:
-    return [
-        *svg.legend([one.name for one in series], 0, 40),
-        *svg.y_axis(y, LEFT, WIDTH - 20, y_label),
-        *svg.x_axis(x, TOP, BOTTOM, x_label),
-    ]
+def _names(series: Sequence[Series]) -> list[str]:
+    """The names with their marks along the top right; one series needs none."""
+    parts: list[str] = []
+    if len(series) < 2:
+        return parts
+    share = 60.0 / len(series)
+    for index, one in enumerate(series):
+        at = 100 - share * (len(series) - index)
+        parts.append(svg.mark(at, 9, index=index))
+        parts.append(svg.text(at, 13, svg.shortened(one.name, 22), fill=svg.INK, dx=10))
+    return parts
 
 
 def _words(series: Sequence[Series]) -> str:

@@ -1,19 +1,38 @@
-"""The few SVG elements that the pictures are made of. All text is escaped here and nowhere else."""
+"""The few SVG elements that the pictures are made of. All text is escaped here and nowhere else.
 
+Positions along x are percentages of the picture's width and those along y are pixels: a picture fills the card it
+stands in, and its text keeps its size. Colours are CSS variables in presentation attributes; a `style` attribute would
+be refused under `default-src 'self'`.
+"""
+
+import re
 from collections.abc import Iterable
 from html import escape
 
 from evenhand.plots.scale import Scale, tick_text
 
 # Colours that people with the common kinds of colour blindness tell apart (Okabe and Ito).
-SERIES_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9")
-INK = "var(--ink, #1f2328)"
-FAINT = "var(--faint, #6a737d)"
-GRID = "var(--grid, #d8dee4)"
-BACK = "var(--back, #fff)"
-ROW_LABEL = 29
-"""How many characters of a row's name fit beside a picture."""
-FONT = "font-family='system-ui, sans-serif'"
+SERIES_COLOURS = (
+    "var(--accent-fill, #0072b2)",
+    "var(--bad-fill, #d55e00)",
+    "var(--good-fill, #009e73)",
+    "#cc79a7",
+    "var(--warn-fill, #b8860b)",
+    "#56b4e9",
+)
+TONES = {
+    "accent": "var(--accent-fill, #0072b2)",
+    "good": "var(--good-fill, #009e73)",
+    "bad": "var(--bad-fill, #d55e00)",
+    "warn": "var(--warn-fill, #e69f00)",
+    "plain": "var(--ink3, #63676e)",
+}
+INK = "var(--ink, #1a1c1f)"
+FAINT = "var(--ink3, #63676e)"
+GRID = "var(--line, #e3e2dd)"
+CARD = "var(--card, #fff)"
+LIMIT = "var(--ink2, #494d53)"
+_FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def colour(index: int) -> str:
@@ -21,26 +40,22 @@ def colour(index: int) -> str:
     return SERIES_COLOURS[index % len(SERIES_COLOURS)]
 
 
-def picture(width: float, height: float, title: str, description: str, body: Iterable[str]) -> str:
-    """An SVG document with an accessible name and description."""
+def picture(height: float, title: str, description: str, body: Iterable[str]) -> str:
+    """An SVG document as wide as its place, with an accessible name and description."""
     return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:.0f} {height:.0f}' width='{width:.0f}' "
-        f"style='min-width:min({width:.0f}px,34rem)' role='img' aria-label='{safe(title)}' {FONT}>"
-        f"<title>{safe(title)}</title><desc>{safe(description)}</desc>"
-        f"{text(0, 16, title, size=14, weight=600)}{''.join(body)}</svg>"
+        f"<svg xmlns='http://www.w3.org/2000/svg' class='picture' width='100%' height='{height:.0f}' role='img' "
+        f"aria-label='{safe(title)}'><title>{safe(title)}</title><desc>{safe(description)}</desc>{''.join(body)}</svg>"
     )
+
+
+def without_forbidden(value: str) -> str:
+    """`value` without the characters that XML forbids and halves of surrogate pairs, which UTF-8 cannot hold."""
+    return _FORBIDDEN.sub("", value)
 
 
 def safe(value: str) -> str:
-    """`value` as SVG or HTML text or attribute; characters that XML forbids are dropped."""
-    return escape(
-        "".join(
-            c
-            for c in value
-            if c in "\t\n" or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff")
-        ),
-        quote=True,
-    )
+    """`value` as SVG or HTML text or attribute."""
+    return escape(without_forbidden(value), quote=True)
 
 
 def text(
@@ -49,24 +64,17 @@ def text(
     value: str,
     *,
     anchor: str = "start",
-    size: float = 12,
-    fill: str = INK,
-    weight: int = 400,
+    fill: str = FAINT,
     halo: bool = False,
-    tip: str = "",
+    dx: float = 0,
 ) -> str:
-    """A line of text; a `halo` in the page's colour keeps it readable where lines pass behind it."""
-    around = f";paint-order:stroke;stroke:{BACK};stroke-width:4px" if halo else ""
+    """A line of text, `dx` pixels beside `x`; a `halo` in the card's colour keeps it readable over lines."""
+    around = f" paint-order='stroke' stroke='{CARD}' stroke-width='4'" if halo else ""
+    beside = f" dx='{dx:g}'" if dx else ""
     return (
-        f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' font-size='{size:g}' font-weight='{weight}' "
-        f"style='fill:{fill}{around}'>{safe(value)}{_tip(tip)}</text>"
+        f"<text x='{x:.2f}%' y='{y:.1f}'{beside} text-anchor='{anchor}' font-size='12' fill='{fill}'{around}>"
+        f"{safe(value)}</text>"
     )
-
-
-def row_label(right: float, y: float, label: str) -> str:
-    """The name of a row, ending at `right`; what is cut off shows when pointed at."""
-    shown = shortened(label, ROW_LABEL)
-    return text(right, y, shown, anchor="end", tip=label if shown != label else "")
 
 
 def line(
@@ -75,7 +83,7 @@ def line(
     """A straight line."""
     dashed = f" stroke-dasharray='{dash}'" if dash else ""
     return (
-        f"<line x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}' style='stroke:{stroke}' "
+        f"<line x1='{x1:.2f}%' y1='{y1:.1f}' x2='{x2:.2f}%' y2='{y2:.1f}' stroke='{stroke}' "
         f"stroke-width='{width:g}'{dashed}/>"
     )
 
@@ -93,37 +101,53 @@ def rectangle(
 ) -> str:
     """A filled rectangle with an optional tool tip."""
     return (
-        f"<rect x='{x:.1f}' y='{y:.1f}' width='{max(width, 0):.1f}' height='{max(height, 0):.1f}' rx='{radius:g}' "
-        f"style='fill:{fill}' fill-opacity='{opacity:g}'>{_tip(tip)}</rect>"
+        f"<rect x='{x:.2f}%' y='{y:.1f}' width='{max(width, 0):.2f}%' height='{max(height, 0):.1f}' rx='{radius:g}' "
+        f"fill='{fill}' fill-opacity='{opacity:g}'>{_tip(tip)}</rect>"
     )
+
+
+def dot(x: float, y: float, *, tone: str, size: float = 5, hollow: bool = False, tip: str = "") -> str:
+    """An estimate: filled where it is shown, hollow where it is not yet."""
+    colours = f"fill='{CARD}' stroke='{tone}' stroke-width='2'" if hollow else f"fill='{tone}'"
+    return f"<circle cx='{x:.2f}%' cy='{y:.1f}' r='{size:g}' {colours}>{_tip(tip)}</circle>"
 
 
 def mark(x: float, y: float, *, index: int = 0, size: float = 4.5, opacity: float = 1, tip: str = "") -> str:
     """A point; its shape and colour tell the series, so that it can be read without colour."""
-    style = f"style='fill:{colour(index)}' fill-opacity='{opacity:g}'"
+    look = f"fill='{colour(index)}' fill-opacity='{opacity:g}'"
     match index % 4:
         case 0:
-            return f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{size:g}' {style}>{_tip(tip)}</circle>"
+            return f"<circle cx='{x:.2f}%' cy='{y:.1f}' r='{size:g}' {look}>{_tip(tip)}</circle>"
         case 1:
-            points = [(x, y - size * 1.2), (x + size * 1.2, y), (x, y + size * 1.2), (x - size * 1.2, y)]
+            points = [(0, -size * 1.2), (size * 1.2, 0), (0, size * 1.2), (-size * 1.2, 0)]
         case 2:
-            points = [(x - size, y - size), (x + size, y - size), (x + size, y + size), (x - size, y + size)]
+            points = [(-size, -size), (size, -size), (size, size), (-size, size)]
         case _:
-            points = [(x, y - size * 1.2), (x + size * 1.1, y + size), (x - size * 1.1, y + size)]
+            points = [(0, -size * 1.2), (size * 1.1, size), (-size * 1.1, size)]
     corners = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
-    return f"<polygon points='{corners}' {style}>{_tip(tip)}</polygon>"
+    # Corners cannot be percentages: a small drawing stands at the point.
+    return f"<svg x='{x:.2f}%' y='{y:.1f}' overflow='visible'><polygon points='{corners}' {look}>{_tip(tip)}</polygon></svg>"
+
+
+def stretched(height: float, body: Iterable[str]) -> str:
+    """Paths, whose points cannot be percentages: drawn on 100 units and stretched to the picture's width."""
+    return (
+        f"<svg viewBox='0 0 100 {height:g}' width='100%' height='{height:g}' preserveAspectRatio='none'>"
+        f"{''.join(body)}</svg>"
+    )
 
 
 def path(points: Iterable[tuple[float, float]], *, stroke: str, width: float = 2) -> str:
-    """A line through `points`."""
-    steps = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return f"<path d='M{steps}' fill='none' style='stroke:{stroke}' stroke-width='{width:g}'/>"
+    """A line through `points`; belongs into `stretched`."""
+    return (
+        f"<path d='M{_steps(points)}' fill='none' stroke='{stroke}' stroke-width='{width:g}' "
+        "vector-effect='non-scaling-stroke'/>"
+    )
 
 
 def area(points: Iterable[tuple[float, float]], *, fill: str, opacity: float = 0.18) -> str:
-    """A filled shape."""
-    steps = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return f"<path d='M{steps} Z' style='fill:{fill}' fill-opacity='{opacity:g}'/>"
+    """A filled shape; belongs into `stretched`."""
+    return f"<path d='M{_steps(points)} Z' fill='{fill}' fill-opacity='{opacity:g}'/>"
 
 
 def x_axis(scale: Scale, top: float, bottom: float, label: str) -> list[str]:
@@ -132,35 +156,29 @@ def x_axis(scale: Scale, top: float, bottom: float, label: str) -> list[str]:
     for tick in scale.ticks():
         x = scale.at(tick)
         parts.append(line(x, top, x, bottom, stroke=GRID))
-        parts.append(text(x, bottom + 15, tick_text(tick), anchor="middle", size=11, fill=FAINT))
-    parts.append(text((scale.start + scale.end) / 2, bottom + 33, label, anchor="middle", fill=FAINT))
+        parts.append(text(x, bottom + 16, tick_text(tick), anchor="middle"))
+    parts.append(text((scale.start + scale.end) / 2, bottom + 34, label, anchor="middle"))
     return parts
 
 
-def y_axis(scale: Scale, left: float, right: float, label: str) -> list[str]:
-    """Grid lines, tick labels and a name along the left side."""
+def y_axis(scale: Scale, label: str) -> list[str]:
+    """Grid lines with their values above them at the left, and a name over them all."""
     parts = []
-    for tick in scale.ticks():
+    for tick in scale.ticks(4):
         y = scale.at(tick)
-        parts.append(line(left, y, right, y, stroke=GRID))
-        parts.append(text(left - 6, y + 4, tick_text(tick), anchor="end", size=11, fill=FAINT))
-    parts.append(text(0, min(scale.start, scale.end) - 10, label, fill=FAINT))
-    return parts
-
-
-def legend(names: Iterable[str], x: float, y: float) -> list[str]:
-    """Names of the series with their marks, one after the other."""
-    parts = []
-    for index, name in enumerate(names):
-        shown = shortened(name, 28)
-        parts += [mark(x + 5, y - 4, index=index), text(x + 15, y, shown)]
-        x += 30 + 7 * len(shown)
+        parts.append(line(0, y, 100, y, stroke=GRID))
+        parts.append(text(0, y - 4, tick_text(tick), halo=True))
+    parts.append(text(0, 12, label))
     return parts
 
 
 def shortened(value: str, length: int) -> str:
     """`value`, cut to `length` characters."""
     return value if len(value) <= length else value[: length - 1] + "…"
+
+
+def _steps(points: Iterable[tuple[float, float]]) -> str:
+    return " L".join(f"{x:.2f} {y:.1f}" for x, y in points)
 
 
 def _tip(tip: str) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from evenhand.core import jsontext
-from evenhand.core.errors import InputError
+from evenhand.core.errors import InputError, MissingFile
 from evenhand.results.bundle import Bundle
 from evenhand.results.records import SampleError, SampleResult
 
@@ -40,7 +40,7 @@ def read_run(path: Path | str) -> RunResults:
     """The run at `path`: its folder, its bundle `eval-*.json` or its `results.jsonl`."""
     path = Path(path)
     if not path.exists():
-        raise InputError("no such file or folder", path=path)
+        raise MissingFile("no such file or folder", path=path)
     if path.is_dir():
         return _read_folder(path)
     if path.suffix == ".json":
@@ -53,7 +53,7 @@ def run_folders(path: Path | str) -> dict[str, Path]:
     """Benchmark name → run, for a run's folder or a folder whose sub-folders are runs."""
     path = Path(path)
     if not path.exists():
-        raise InputError("no such file or folder", path=path)
+        raise MissingFile("no such file or folder", path=path)
     if not path.is_dir():
         return {read_name(path): path}
     if (path / RESULTS).exists():
@@ -88,12 +88,12 @@ def read_bundle(path: Path) -> Bundle:
     try:
         data = path.read_bytes()
         bundle = jsontext.decode(data, type=Bundle)
-        jsontext.check_keys(data, jsontext.decode(data))
+        jsontext.check_keys(data)
         return bundle
     except InputError as error:
         raise InputError(f"not a run bundle: {error.reason}", path=path) from None
     except OSError as error:
-        raise InputError(error.strerror or str(error), path=path) from None
+        raise MissingFile(error.strerror or str(error), path=path) from None
 
 
 def read_samples(path: Path) -> Iterator[SampleResult]:
@@ -142,12 +142,13 @@ def _checked(line: bytes) -> SampleResult:
         sample = _DECODE(line)
         if _ENCODE(sample) == line.rstrip():
             return sample  # as we write it, so nothing was lost
-        value = _DECODE_ANY(line)
+        _DECODE_ANY(line)  # fields that are not known must be valid too
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
         # The slow path says exactly what is wrong, and reads an emoji that was cut as U+FFFD.
         line = jsontext.without_lone_surrogates(line)
-        sample, value = jsontext.decode(line, type=SampleResult), jsontext.decode(line)
-    jsontext.check_keys(line, value)
+        jsontext.decode(line)
+        sample = jsontext.decode(line, type=SampleResult)
+    jsontext.check_keys(line)
     return sample
 
 

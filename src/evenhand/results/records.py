@@ -39,7 +39,7 @@ class SampleResult(Struct, frozen=True, kw_only=True):
     expected_answer: Any = None
     """The target."""
     model_response: str | None = None
-    """What the model answered."""
+    """What the model answered, without its thinking."""
     extracted_answer: Any = None
     """What the scorer found in the response."""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -52,6 +52,10 @@ class SampleResult(Struct, frozen=True, kw_only=True):
     """Why there is no score."""
     usage: Usage | None = None
     """What the answer cost; judge calls are not in it."""
+    reasoning: str | None = None
+    """The model's thinking, which is not part of the response and is not scored."""
+    truncated: bool = False
+    """Whether the response was cut off, at the token limit or inside its thinking."""
 
     @property
     def category(self) -> str | None:

@@ -83,6 +83,8 @@ class Docker:
 
     def specification(self, limits: Limits) -> dict[str, Any]:
         """What the engine is asked to make."""
+        # A file without contents takes memory too: as many files as there are pages for contents.
+        size = f"size={limits.disk_bytes},nr_inodes={max(1024, limits.disk_bytes // 4096)}"
         extra = _RUNSC_PROCESSES if self.runtime == "runsc" else SUPERVISOR_TASKS
         host = {
             "NetworkMode": "none",
@@ -91,7 +93,7 @@ class Docker:
             "NanoCpus": int(limits.cores * 1_000_000_000),
             "PidsLimit": limits.processes + extra,
             "ReadonlyRootfs": True,
-            "Tmpfs": {"/tmp": f"rw,nosuid,nodev,size={limits.disk_bytes},mode=1777"},  # noqa: S108  the container's own
+            "Tmpfs": {"/tmp": f"rw,nosuid,nodev,{size},mode=1777"},  # noqa: S108  the container's own
             "ShmSize": min(limits.disk_bytes, 16 * MEBIBYTE),
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges"],

@@ -7,8 +7,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from evenhand.core.errors import EvenhandError, SandboxUnavailable
-from evenhand.sandbox.port import Execution, Limits, Program
+from evenhand.sandbox.port import Execution, Limits, Program, Verdict
 from evenhand.sandbox.worker import SandboxBroken, Worker, await_ready, converse
 
 _TRIES = 3
@@ -62,10 +64,11 @@ class Pool:
         for attempt in range(_TRIES):
             worker = self._take(program.limits)
             try:
-                frames = await_ready(worker)
-                execution = converse(worker, frames, program)
-                if execution.ending != "lost" or attempt == _TRIES - 1:
+                execution = converse(worker, await_ready(worker), program)
+                if execution.ending != "lost":
                     return execution
+                if attempt == _TRIES - 1:
+                    return self._blamed(execution, program)
             except SandboxBroken:
                 # It may have died of old age while it waited; a fresh one tells.
                 if attempt == _TRIES - 1:
@@ -73,6 +76,21 @@ class Pool:
             finally:
                 worker.kill()
         raise AssertionError("unreachable")
+
+    def _blamed(self, lost: Execution, program: Program) -> Execution:
+        """A verdict for a program under which every sandbox went away, if a plain program passes in the next one."""
+        control = Program(source="def f():\n    return 1", test="assert f() == 1", limits=program.limits)
+        worker = self._take(program.limits)
+        try:
+            found = converse(worker, await_ready(worker), control).verdict
+        finally:
+            worker.kill()
+        if program.test is None or found is None or not found.passed:
+            return lost
+        message = (
+            f"the sandbox ended under the program {_TRIES} times; a plain program passed in it right after"
+        )
+        return replace(lost, verdict=Verdict(passed=False, reason="ended_early", message=message))
 
     def prepare(self) -> None:
         """Start filling, and wait until the sandboxes that can be ready are started."""

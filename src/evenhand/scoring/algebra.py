@@ -82,9 +82,10 @@ NAMES = frozenset(
 
 _DROPPED = re.compile(
     r"\\left(?![a-z])|\\right(?![a-z])|\\[,;:!\s]|\\displaystyle|\\\(|\\\)|\\\[|\\\]|\\\$|\\%|[$%]|\^\s*+(?:\{\s*+)?\\circ\s*+\}?|°"
-    r"|\\(?:text|mathrm|mbox|textbf)\s*\{[^{}]*\}|(?<=\d),(?=\d{3}(?!\d))"
+    r"|(?<=\d),(?=\d{3}(?!\d))"
 )
 _WORDS = (
+    (re.compile(r"\\(?:text|mathrm|mbox|textbf)\s*\{([^{}]*)\}"), r" \1 "),
     (re.compile(r"\\(?:cdot|times)(?![a-z])|[×·∙]"), "*"),
     (re.compile(r"\\div(?![a-z])|÷"), "/"),
     (re.compile(r"\\[dtc]frac"), r"\\frac"),

@@ -1,9 +1,11 @@
 """Equality of expressions, decided by sympy in a worker process that is stopped after a time limit.
 
-Trees come from our own parser; sympy's parser, which evaluates Python, is never used.
+Trees come from our own parser; what it cannot read is read and compared by math-verify. sympy's own parser, which
+evaluates Python, is never used.
 """
 
 import importlib.util
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -22,27 +24,61 @@ MAX_FACTORIAL = 300
 """The largest number whose factorial is taken."""
 DIGITS = 40
 """Digits to which values are compared."""
+MAX_LATEX = 500
+"""How many characters math-verify is given; its reader takes seconds for thousands."""
 POINTS = 6
 """At how many points expressions with variables are compared."""
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _worker = Worker("evenhand.scoring.algebra_worker", time_limit=TIME_LIMIT)
 
 
-def equal_apart(first: str, second: str) -> bool | None:
-    """Whether two expressions are equal; None when one of them is no expression. `ScorerTimeout` past the limit."""
-    if importlib.util.find_spec("sympy") is None:
-        raise MissingExtra("sympy", "math", "symbolic equality")
-    with _worker.ask([first, second]) as reply:
+def equal_apart(first: str, second: str, tolerance: float = 0.0) -> bool | None:
+    """Whether an answer and a target are equal; None when one of them cannot be read. `ScorerTimeout` past the limit.
+
+    Values may differ by `tolerance`, for a long decimal that stands for an exact value.
+    """
+    for package in ("sympy", "math_verify"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtra(package.replace("_", "-"), "math", "symbolic equality")
+    if _SURROGATE.search(first) or _SURROGATE.search(second):
+        return None  # half a character: no text that could be sent
+    with _worker.ask([first, second, tolerance]) as reply:
         equal: bool | None = reply()["equal"]
         return equal
 
 
 def _answer(line: bytes) -> Iterator[Reply]:
-    first, second = msgspec.json.decode(line, type=tuple[str, str])
+    first, second, tolerance = msgspec.json.decode(line, type=tuple[str, str, float])
     try:
-        yield {"equal": _equal(_build(parse(first)), _build(parse(second)))}
-    except (InputError, ArithmeticError, ValueError, TypeError, RecursionError, NotImplementedError):
+        yield {"equal": _equal(_build(parse(first)), _build(parse(second)), tolerance)}
+    except ArithmeticError:
         yield {"equal": None}
+    except (InputError, ValueError, TypeError, RecursionError, NotImplementedError, AttributeError):
+        yield {"equal": _verified(first, second)}
+
+
+def _verified(answer: str, target: str) -> bool | None:
+    """What math-verify says about what our parser cannot read; None when it cannot either.
+
+    Only its LaTeX reader is used: the other one evaluates Python. Decimals are compared to 12 places, so that no
+    digit of an answer is rounded away; its own time limits are off, since this process has one.
+    """
+    if max(len(answer), len(target)) > MAX_LATEX:
+        return None
+    from math_verify import LatexExtractionConfig, verify
+    from math_verify import parse as parse_latex
+
+    readers = [LatexExtractionConfig(boxed_match_priority=-1)]
+    found, wanted = (
+        parse_latex(
+            f"$${' '.join(text.split())}$$", readers, fallback_mode="no_fallback", parsing_timeout=None
+        )
+        for text in (answer, target)
+    )
+    if not found or not wanted:
+        return None
+    return bool(verify(wanted, found, float_rounding=12, timeout_seconds=None, allow_set_relation_comp=True))
 
 
 def _build(tree: Tree) -> Any:
@@ -125,14 +161,15 @@ def _factorial(value: Any) -> Any:
     return sp.factorial(value)
 
 
-def _equal(first: Any, second: Any) -> bool:
+def _equal(first: Any, second: Any, tolerance: float) -> bool:
     if first == second:
         return True
     if first.is_Rational and second.is_Rational:
         return False
     symbols = sorted(first.free_symbols | second.free_symbols, key=str)
     if not symbols:
-        return _close(first.evalf(DIGITS), second.evalf(DIGITS)) is True
+        one, other = first.evalf(DIGITS), second.evalf(DIGITS)
+        return _close(one, other) is True or bool(tolerance and abs(one - other) <= tolerance)
     agreed = 0
     for point in range(POINTS):
         values = {symbol: _coordinate(point, place) for place, symbol in enumerate(symbols)}
@@ -163,6 +200,6 @@ def _close(first: Any, second: Any) -> bool | None:
 
 
 if __name__ == "__main__":
-    import sympy  # noqa: F401  loaded before the first request, whose time is limited
+    import math_verify  # noqa: F401  loaded before the first request, whose time is limited
 
     serve(_answer)

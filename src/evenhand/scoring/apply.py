@@ -5,7 +5,7 @@ import inspect
 import math
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand.core.errors import (
     ModelError,
@@ -17,17 +17,36 @@ from evenhand.core.errors import (
 )
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
 from evenhand.scoring.definition import Scorer
+from evenhand.scoring.registry import BUILT_IN
 from evenhand.scoring.types import ScorerInput
 
 VALUE_KEYS = ("reward", "correct", "score", "label")
 """Where a scorer's result holds its value; the first that is there counts."""
 
 
+class Measurement(NamedTuple):
+    """An outcome, and what only the scorer's own result tells."""
+
+    outcome: Outcome
+    reports_extraction: bool = False
+    """Whether the result says what was extracted, if only that it was nothing."""
+
+
 def score_sample(scorer: Scorer, sample: ScorerInput) -> Outcome:
     """Score one sample. Async scorers run to their end; inside a running loop use `score_sample_async`."""
+    return measure_sample(scorer, sample).outcome
+
+
+async def score_sample_async(scorer: Scorer, sample: ScorerInput) -> Outcome:
+    """Score one sample with a plain or an async scorer."""
+    return (await measure_sample_async(scorer, sample)).outcome
+
+
+def measure_sample(scorer: Scorer, sample: ScorerInput) -> Measurement:
+    """`score_sample`, with what only the result tells."""
     absent = _absent(scorer, sample)
     if absent is not None:
-        return absent
+        return Measurement(absent)
     if scorer.is_async and _in_loop():
         raise OptionError(f"scorer '{scorer.name}' is async: inside an event loop await score_sample_async")
     try:
@@ -35,22 +54,42 @@ def score_sample(scorer: Scorer, sample: ScorerInput) -> Outcome:
         if inspect.isawaitable(result):
             result = asyncio.run(_wait(result))
     except Exception as error:
-        return failure(error)
-    return outcome_of(result)
+        return Measurement(failure(error))
+    return _measured(result)
 
 
-async def score_sample_async(scorer: Scorer, sample: ScorerInput) -> Outcome:
-    """Score one sample with a plain or an async scorer."""
+async def measure_sample_async(scorer: Scorer, sample: ScorerInput) -> Measurement:
+    """`score_sample_async`, with what only the result tells."""
     absent = _absent(scorer, sample)
     if absent is not None:
-        return absent
+        return Measurement(absent)
     try:
         result = scorer(sample)
         if inspect.isawaitable(result):
             result = await result
     except Exception as error:
-        return failure(error)
-    return outcome_of(result)
+        return Measurement(failure(error))
+    return _measured(result)
+
+
+def _measured(result: Any) -> Measurement:
+    return Measurement(outcome_of(result), isinstance(result, Mapping) and "extracted" in result)
+
+
+def check_options(scorer: Scorer) -> None:
+    """Find a bad pattern or schema now, not once per sample: `OptionError` when the scorer refuses its options.
+
+    It is tried on an empty sample; what else that comes to does not matter. Scorers of others that are slow are not
+    tried: they might call a model.
+    """
+    if not scorer.settings or scorer.is_async or (scorer.slow and scorer.name not in BUILT_IN):
+        return
+    try:
+        scorer(ScorerInput(response="", target=""))
+    except UserError as error:
+        raise OptionError(str(error)) from None
+    except Exception:  # noqa: S110  whatever else an empty sample does is not about the options
+        pass
 
 
 def outcome_of(result: Any) -> Outcome:

@@ -22,26 +22,41 @@ from evenhand.sandbox.selection import default_sandbox, open_sandbox
 from evenhand.scoring.definition import scorer
 from evenhand.scoring.types import ScorerInput
 
-_OPENING = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
+_FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<marks>`{3,}|~{3,})")
 DEFAULTS = Limits()
 
 
 def extract_code(response: str) -> str:
-    """The first fenced block (a missing end fence means: to the end), or the text itself."""
-    opening = _OPENING.search(response)
-    if opening is None:
-        return response
-    body = response[opening.end() + 1 :]
-    fence = opening["fence"]
-    closing = re.search(rf"^[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$", body, re.MULTILINE)
-    code = body[: closing.start()] if closing else body
-    if opening["indent"]:
-        # A block inside a list item carries the item's indent on every line.
-        code = re.sub(rf"^{re.escape(opening['indent'])}", "", code, flags=re.MULTILINE)
-    return code
+    """The first fenced block (a missing end fence means: to the end), or the text itself.
+
+    Each line is looked at a fixed number of times, so the work is linear in the length of the response.
+    """
+    start = 0
+    indent = marks = ""
+    kept: list[str] = []
+    while start < len(response):
+        end = response.find("\n", start) + 1 or len(response)
+        line = response[start:end]
+        start = end
+        if not marks:
+            opening = _FENCE.match(line)
+            # What follows the marks may name a language, and cannot hold a backtick.
+            if opening is not None and "`" not in line[opening.end() :]:
+                indent, marks = opening["indent"], opening["marks"]
+        elif _closes(line, marks):
+            break
+        else:
+            # A block inside a list item carries the item's indent on every line.
+            kept.append(line.removeprefix(indent))
+    return "".join(kept) if marks else response
 
 
-@scorer
+def _closes(line: str, marks: str) -> bool:
+    bare = line.strip(" \t\r\n")
+    return len(bare) >= len(marks) and not bare.strip(marks[0])
+
+
+@scorer(version="2", slow=True)
 def code_sandbox(
     sample: ScorerInput,
     *,
@@ -56,7 +71,7 @@ def code_sandbox(
     return _blocking(_grade(sample, limits, objects))
 
 
-@scorer(name="code_sandbox")
+@scorer(name="code_sandbox", version="2")
 async def code_sandbox_async(
     sample: ScorerInput,
     *,

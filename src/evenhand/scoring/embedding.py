@@ -7,7 +7,7 @@ from typing import Any
 
 from evenhand.core.errors import OptionError, ScoringError
 from evenhand.scoring.definition import scorer
-from evenhand.scoring.normal import normalize_text
+from evenhand.scoring.normal import squad_text
 from evenhand.scoring.text import accepted_answers
 from evenhand.scoring.types import ScorerInput
 
@@ -15,7 +15,7 @@ Embed = Callable[[list[str]], Sequence[Sequence[float]]]
 """Texts in, one vector per text out."""
 
 
-@scorer(needs_target=True)
+@scorer(needs_target=True, slow=True)
 def embedding_similarity(
     sample: ScorerInput, embed: Embed | str, threshold: float | None = None
 ) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _triples(text: str) -> Counter[str]:
-    padded = f" {normalize_text(text)} "
+    padded = f" {squad_text(text)} "
     return Counter(padded[i : i + 3] for i in range(len(padded) - 2))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from evenhand.core.errors import OptionError
+from evenhand.core.sample import response_text
 from evenhand.scoring.definition import scorer
 from evenhand.scoring.json_text import extract_json, find_json
 from evenhand.scoring.schema_check import SchemaCheck
@@ -37,7 +38,7 @@ def validate_json_schema(text: str, schema: Any) -> dict[str, Any]:
     value, problem = find_json(text)
     if problem is not None:
         return {"valid": False, "extracted": None, "errors": [f"invalid JSON: {problem}"], "score": 0.0}
-    errors = compiled.errors(value, len(text))
+    errors = compiled.errors(value, len(response_text(text) or ""))
     if not errors:
         return {"valid": True, "extracted": value, "score": 1.0}
     return {"valid": False, "extracted": value, "errors": errors, "score": 0.0}

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from evenhand.core.errors import InputError
 from evenhand.core.jsontext import decode
+from evenhand.core.sample import response_text
 
 MAX_TEXT = 4_000_000
 """How many characters are searched for JSON."""
@@ -27,6 +28,10 @@ def find_json(text: str) -> Found:
     The whole text when it is JSON; else the last fenced block that is (blocks marked json first); else the last
     object in the text that is, else the last array.
     """
+    readable = response_text(text)
+    if readable is None:
+        return Found(None, "there is no response")
+    text = readable
     if len(text) > MAX_TEXT:
         return Found(
             None, f"the response has {len(text):,} characters; at most {MAX_TEXT:,} are searched for JSON"

@@ -8,12 +8,12 @@ from typing import Any
 
 from evenhand.core.errors import ScoringError, VerdictError
 from evenhand.core.outcome import Failed, Scored
+from evenhand.judging.config import Choice, JudgeScoringConfig
+from evenhand.judging.engine import Judge
+from evenhand.judging.prompts import build_judge_prompt
+from evenhand.judging.verdicts import Verdict, parse_judge_response
 from evenhand.models.port import ChatModel
 from evenhand.scoring.definition import scorer
-from evenhand.scoring.judging.config import Choice, JudgeScoringConfig
-from evenhand.scoring.judging.engine import Judge
-from evenhand.scoring.judging.prompts import build_judge_prompt
-from evenhand.scoring.judging.verdicts import Verdict, parse_judge_response
 from evenhand.scoring.types import ScorerInput
 
 __all__ = [

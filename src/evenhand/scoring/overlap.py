@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.core.errors import OptionError, ScoringError
 from evenhand.scoring.definition import scorer
-from evenhand.scoring.normal import normalize_text
+from evenhand.scoring.normal import squad_text
 from evenhand.scoring.text import accepted_answers
 from evenhand.scoring.types import ScorerInput
 
@@ -53,10 +53,10 @@ def levenshtein(sample: ScorerInput, case_sensitive: bool = True) -> dict[str, A
 @scorer(needs_target=True)
 def token_f1(sample: ScorerInput) -> dict[str, Any]:
     """F1 of the words shared with the nearest accepted answer, normalised as SQuAD does."""
-    response = normalize_text(sample.response).split()
+    response = squad_text(sample.response).split()
 
     def f1(answer: str) -> tuple[float, float, float]:
-        words = normalize_text(answer).split()
+        words = squad_text(answer).split()
         if not response or not words:
             same = float(response == words)
             return same, same, same

@@ -3,37 +3,46 @@
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from functools import partial
 from operator import eq
-from typing import Any
+from typing import Any, Literal
 
 from evenhand.core.errors import OptionError
 from evenhand.scoring.bounded_regex import compile_bounded
+from evenhand.scoring.choice import choice_reader
 from evenhand.scoring.definition import scorer
 from evenhand.scoring.math_text import same_math_text
 from evenhand.scoring.normal import text_of
-from evenhand.scoring.quantity import close, last_number, number_of
+from evenhand.scoring.quantity import Quantity, close, first_number, last_number, number_of
 from evenhand.scoring.types import ScorerInput
 
 NO_NUMBER = {"correct": False, "extracted": None, "unscored": "target_without_number"}
 """A target that holds no number is a fault of the data: the sample is unscored, not wrong."""
 CHOICE_PATTERN = r"(?i)Answer\s*:\s*([A-D])"
-"""What `multichoice_regex` looks for unless told otherwise."""
+"""What `multichoice_regex` looks for unless told otherwise, in the many spellings that `choice` reads."""
+CHOICE_LETTERS = "ABCD"
+"""The letters of the choices unless told otherwise."""
 
-# Greedy up to the last one, so that earlier answers are not even looked at.
-_LAST_CHOICE = re.compile(r"(?is).*Answer\s*:\s*([A-D])")
 # Markdown stars and underscores around the word or the answer are not part of it.
 _LAST_ANSWER = re.compile(r"(?is).*answer[\s*_]*:[\s*_]*([^\n]*)")
+_LAST_STATED = re.compile(r"(?is).*(?:answer[\s*_]*(?::|\bis\b|=)|####|\\boxed)[\s*_:]*([^\n]*)")
 _FRAME = " \t\r*_`"
 
 
-@scorer(needs_target=True)
-def multichoice_regex(sample: ScorerInput, pattern: str = CHOICE_PATTERN) -> dict[str, Any]:
-    """The letter in the last match of `pattern` (its first group) is the target's."""
+@scorer(version="2", needs_target=True)
+def multichoice_regex(
+    sample: ScorerInput, pattern: str = CHOICE_PATTERN, letters: str = CHOICE_LETTERS
+) -> dict[str, Any]:
+    """The letter of the last "Answer: X" is the target's; X is one of `letters`, in any usual spelling.
+
+    With a `pattern` of the caller's, the letter is the first group of its last match.
+    """
     if pattern == CHOICE_PATTERN:
-        match = _LAST_CHOICE.match(sample.response)
-        extracted = match.group(1).upper() if match else None
+        if not letters.isalpha() or not letters.isascii():
+            raise OptionError(f"option 'letters' must be letters from A to Z, not {letters!r:.80}")
+        extracted = choice_reader(letters.upper()).read(sample.response)
+    elif letters != CHOICE_LETTERS:
+        raise OptionError("give 'pattern' or 'letters', not both: the pattern says which letters it takes")
     else:
         found = compile_bounded(pattern).last(sample.response)
         extracted = _first_group(found).upper() if found else None
@@ -41,44 +50,83 @@ def multichoice_regex(sample: ScorerInput, pattern: str = CHOICE_PATTERN) -> dic
     return {"correct": extracted is not None and extracted == target, "extracted": extracted}
 
 
-@scorer(needs_target=True)
+@scorer(version="2", needs_target=True)
 def answer_line(sample: ScorerInput) -> dict[str, Any]:
     """The text after the last "Answer:" equals the target in mathematical spelling, or as a number."""
-    match = _LAST_ANSWER.match(sample.response)
-    if match is None:
+    extracted = stated_answer(sample.response)
+    if extracted is None:
         return {"correct": False, "extracted": None}
-    extracted = match.group(1).strip(_FRAME)
     return {
         "correct": bool(extracted) and same_math_text(extracted, text_of(sample.target)),
         "extracted": extracted,
     }
 
 
-@scorer(needs_target=True)
-def numeric_match(sample: ScorerInput) -> dict[str, Any]:
-    """The last number in the response equals the target as a number: 42.0 is 42, and 100 is not 10."""
-    return _last_number_against_target(sample, eq)
+def stated_answer(response: str) -> str | None:
+    """The line after the last "Answer:", without Markdown; None when there is no "Answer:"."""
+    match = _LAST_ANSWER.match(response)
+    return match.group(1).strip(_FRAME) if match else None
 
 
-@scorer(needs_target=True)
-def numeric_tolerance(sample: ScorerInput, abs: float = 0.0, rel: float = 1e-6) -> dict[str, Any]:  # noqa: A002  the contract's names
-    """The last number in the response is within `abs`, or within `rel` times the target, of the target."""
+@scorer(version="2", needs_target=True)
+def numeric_match(
+    sample: ScorerInput, which: Literal["last", "first", "answer"] = "last", percent: bool = False
+) -> dict[str, Any]:
+    r"""The last number in the response equals the target as a number: 42.0 is 42, 3/4 is 0.75, and 100 is not 10.
+
+    `which` may be `first`, or `answer`: the number after the last "answer is", "Answer:" or "####", or in the last
+    \boxed{}, else the last number. With `percent`, 50% is 0.5.
+    """
+    return _against_target(sample, eq, which, percent)
+
+
+@scorer(version="2", needs_target=True)
+def numeric_tolerance(
+    sample: ScorerInput,
+    abs: float = 0.0,  # noqa: A002  the contract's names
+    rel: float = 1e-6,
+    which: Literal["last", "first", "answer"] = "last",
+    percent: bool = False,
+) -> dict[str, Any]:
+    """The last number in the response is within `abs`, or within `rel` times the target, of the target.
+
+    `which` and `percent` are those of `numeric_match`.
+    """
     for name, limit in (("abs", abs), ("rel", rel)):
         if not (math.isfinite(limit) and limit >= 0):
             raise OptionError(f"option '{name}' must be a number from 0 up, not {limit}")
-    return _last_number_against_target(sample, partial(close, absolute=abs, relative=rel))
+    return _against_target(sample, partial(close, absolute=abs, relative=rel), which, percent)
 
 
-def _last_number_against_target(
-    sample: ScorerInput, same: Callable[[Decimal, Decimal], bool]
+def _against_target(
+    sample: ScorerInput, same: Callable[[Any, Any], bool], which: str, percent: bool
 ) -> dict[str, Any]:
-    expected = number_of(sample.target)
+    expected = number_of(sample.target, percent=percent)
     if expected is None:
         return dict(NO_NUMBER)
-    found = last_number(sample.response)
+    found = _NUMBERS[which](sample.response, percent=percent)
     if found is None:
         return {"correct": False, "extracted": None}
     return {"correct": same(found.value, expected.value), "extracted": found.text}
+
+
+def answered_number(text: str, *, percent: bool = False) -> Quantity | None:
+    r"""The number after the last "answer is", "Answer:" or "####", or in the last \boxed{}; else the last number."""
+    stated = _LAST_STATED.match(text)
+    if stated:
+        line = stated.group(1)
+        # Of a calculation its result counts, of a sentence its first number.
+        found = (last_number if "=" in line else first_number)(line, percent=percent)
+        if found is not None:
+            return found
+    return last_number(text, percent=percent)
+
+
+_NUMBERS: dict[str, Callable[..., Quantity | None]] = {
+    "last": last_number,
+    "first": first_number,
+    "answer": answered_number,
+}
 
 
 @scorer

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from evenhand.core.errors import OptionError, ScorerTimeout
+from evenhand.core.errors import OptionError, ScoringError
 from evenhand.scoring.schema_check import SchemaCheck
 from evenhand.scoring.worker import Reply, Worker, serve
 
@@ -33,7 +33,8 @@ def errors_apart(schema: dict[str, Any] | bool, instance: Any) -> list[str]:
             return []
         try:
             errors: list[str] = reply()["errors"]
-        except ScorerTimeout:
+        except ScoringError:
+            # The verdict is known. Listing the errors ran into the limit of time, or on a fast machine of memory first.
             return ["the value does not have the schema's form; finding out where took too long"]
     return errors
 

@@ -20,7 +20,7 @@ _SEPARATOR = re.compile(r"[\n;,]")
 _MISSING = object()
 
 
-@scorer(needs_target=True)
+@scorer(version="2", needs_target=True)
 def list_match(sample: ScorerInput, ordered: bool = False, partial: bool = False) -> dict[str, Any]:
     """The items of the response are the target's, in any order unless `ordered`; `partial` rewards with their F1.
 

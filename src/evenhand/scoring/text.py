@@ -5,30 +5,45 @@ from typing import Any
 from evenhand.scoring.definition import scorer
 from evenhand.scoring.normal import normalize_text, same_normal_form, spaced_text, text_of
 from evenhand.scoring.types import ScorerInput
+from evenhand.scoring.words import WholeWords
 
 
-@scorer(needs_target=True)
-def exact_match(sample: ScorerInput) -> dict[str, Any]:
-    """Equal to the target after normalisation: NFKC, case, punctuation, articles and spacing do not count."""
-    target = sample.target
-    return {
-        "correct": same_normal_form(sample.response, target if isinstance(target, str) else text_of(target))
-    }
+@scorer(version="2", needs_target=True)
+def exact_match(sample: ScorerInput, strict: bool = False) -> dict[str, Any]:
+    """Equal to the target after normalisation: NFKC, case, punctuation, articles and spacing do not count.
 
-
-@scorer(needs_target=True)
-def fuzzy_match(sample: ScorerInput) -> dict[str, Any]:
-    """One normalised text contains the other; any of `metadata["correct_answers"]` will do, else the target.
-
-    An empty response or an empty answer matches nothing.
+    Numbers keep their values (-5 is not 5, 3.5 is not 35). `strict` compares the texts as they are.
     """
-    response = normalize_text(sample.response)
-    correct = bool(response) and any(
-        answer in response or response in answer
-        for answer in map(normalize_text, accepted_answers(sample))
-        if answer
-    )
+    target = sample.target
+    expected = target if isinstance(target, str) else text_of(target)
+    if strict:
+        return {"correct": sample.response == expected}
+    return {"correct": same_normal_form(sample.response, expected)}
+
+
+@scorer(version="2", needs_target=True)
+def fuzzy_match(sample: ScorerInput, whole_words: bool = True, either_way: bool = False) -> dict[str, Any]:
+    """The response contains an accepted answer (`metadata["correct_answers"]`, else the target) after normalisation.
+
+    As whole words, unless `whole_words` is off; with `either_way` the response may stand in the answer too. An empty
+    response or an empty answer matches nothing.
+    """
+    contain = _contains_words if whole_words else _contains_text
+    answers = accepted_answers(sample)
+    correct = contain(sample.response, answers)
+    if not correct and either_way:
+        correct = any(contain(answer, [sample.response]) for answer in answers)
     return {"correct": correct, "extracted": sample.response}
+
+
+def _contains_words(text: str, answers: list[str]) -> bool:
+    words = WholeWords(text)
+    return any(words.contain(answer) for answer in answers)
+
+
+def _contains_text(text: str, answers: list[str]) -> bool:
+    normal = normalize_text(text)
+    return any(answer in normal for answer in map(normalize_text, answers) if answer)
 
 
 def accepted_answers(sample: ScorerInput) -> list[str]:
@@ -72,6 +87,8 @@ def _included(sample: ScorerInput, values: list[str] | None, case_sensitive: boo
     if values is None and sample.target is None and not sample.metadata.get("correct_answers"):
         return None
     wanted = values if values is not None else accepted_answers(sample)
+    if not any(spaced_text(value, case_sensitive) for value in wanted):
+        return None
     response = spaced_text(sample.response, case_sensitive)
     found = {}
     for value in wanted:

@@ -13,7 +13,7 @@ from evenhand.scoring.types import ScorerInput
 Call = tuple[str, Any]
 
 
-@scorer(needs_target=True)
+@scorer(needs_target=True, version="2")
 def tool_call_match(
     sample: ScorerInput,
     ordered: bool = True,
@@ -24,11 +24,15 @@ def tool_call_match(
 
     Calls come from `metadata["tool_calls"]`, else from JSON in the response: `{"name", "arguments"}`, OpenAI's
     `{"function": {"name", "arguments"}}`, or lists of these. `arguments="subset"` lets calls have more arguments
-    than expected, `extra` lets there be more calls. The reward is the share of matched calls over all of them.
+    than expected, `extra` lets there be more calls. The reward is the share of matched calls over all of them. An
+    empty list as target expects no call; a target that is neither is unscored.
     """
     given = sample.metadata.get("tool_calls") if sample.metadata else None
     found = _calls(given if given is not None else find_json(sample.response).value)
-    expected = _calls(json_target(sample.target))
+    wanted = json_target(sample.target)
+    expected = _calls(wanted)
+    if not expected and wanted not in ([], {"tool_calls": []}):
+        return {"unscored": "target_without_calls"}
     matched = _in_order(expected, found, arguments) if ordered else _any_order(expected, found, arguments)
     surplus = 0 if extra else len(found) - matched
     total = len(expected) + surplus

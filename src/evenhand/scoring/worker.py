@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -116,7 +116,9 @@ def _processor_seconds(pid: int) -> float:
 
 def serve(answer: Callable[[bytes], Iterable[Reply]]) -> None:
     """What a worker's module runs: answer requests until stdin ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    # macOS has the limit by name and refuses to set it: there only the time is limited.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     out = sys.stdout.buffer
 
     def send(reply: Reply) -> None:

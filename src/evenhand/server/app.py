@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,10 +11,12 @@ import msgspec
 
 from evenhand.core.errors import InputError, Refusal
 from evenhand.core.ids import new_id
-from evenhand.server.answers import Answer, answer_for, error_answer
-from evenhand.server.auth import Access
-from evenhand.server.bodies import (
-    LARGE,
+from evenhand.server.call import Call
+from evenhand.server.config import ServerConfig
+from evenhand.server.http.answers import Answer, StreamingAnswer, answer_for, error_answer
+from evenhand.server.http.auth import Access
+from evenhand.server.http.bodies import (
+    OFF_LOOP_BYTES,
     Disconnected,
     Receive,
     check_length,
@@ -22,23 +24,24 @@ from evenhand.server.bodies import (
     decode_body,
     limit_for,
     read_body,
+    with_timeout,
 )
-from evenhand.server.call import Call
-from evenhand.server.config import ServerConfig
-from evenhand.server.hosts import Hosts
-from evenhand.server.openapi import document
-from evenhand.server.reference import reference_page
-from evenhand.server.routes import Match, Route, RouteTable, decode_query
+from evenhand.server.http.hosts import HostCheck
+from evenhand.server.http.openapi import document
+from evenhand.server.http.reference import reference_page
+from evenhand.server.http.routes import Match, Route, RouteTable, decode_query
+from evenhand.server.http.sessions import same_origin
 from evenhand.server.service import Service
 from evenhand.server.table import all_routes
 from evenhand.store.database import Database
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
 
 log = logging.getLogger("evenhand.server")
 
-SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
+SECURITY_HEADERS: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
@@ -52,7 +55,7 @@ SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
 
 
 PROBES = (b"/healthz", b"/readyz", b"/metrics")
-"""Answered under any load: who restarts a server for being busy makes things worse."""
+"""Answered under any load, so that an orchestrator does not restart a busy server."""
 
 
 class Application:
@@ -67,7 +70,13 @@ class Application:
             if route.request is not None
         }
         self._limits = {id(route): limit_for(route, service.config.limits) for route in table.routes}
-        self._hosts = Hosts(service.config)
+        self._hosts = HostCheck(service.config)
+        self._endless: set[asyncio.Task[None]] = set()
+
+    def end_streams(self) -> None:
+        """End the streams that would not end by themselves, because the server stops."""
+        for stream in self._endless:
+            stream.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -89,35 +98,64 @@ class Application:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
         telemetry = self.service.telemetry
-        seen = _Seen()
+        request_log = _RequestLog()
         telemetry.under_way += 1
         try:
-            answer = await self._answer(scope, receive, seen)
+            body = with_timeout(receive, self.service.config.limits.idle_seconds)
+            answer = await self._answer(scope, body, request_log)
         except Disconnected:
             return
         except Exception as error:
             known = answer_for(error)
             if known is None or known.status == 500:
-                log.exception("unexpected error", extra={"fields": {"request_id": seen.request_id()}})
+                log.exception("unexpected error", extra={"fields": {"request_id": request_log.request_id()}})
                 known = error_answer(
                     "INTERNAL_ERROR",
                     "Something went wrong; the server's log says more.",
-                    {"request_id": seen.request_id()},
+                    {"request_id": request_log.request_id()},
                 )
             answer = known
-            if seen.route is not None and seen.route.refused is not None:
-                answer = seen.route.refused(error, dict(scope["headers"]))
+            if request_log.route is not None and request_log.route.render_error is not None:
+                answer = request_log.route.render_error(error, dict(scope["headers"]))
         finally:
             telemetry.under_way -= 1
-        await _send(send, answer, head=scope["method"] == "HEAD")
-        path = seen.route.path if seen.route is not None else "unknown"
-        seconds = time.perf_counter() - started
-        method = scope["method"] if seen.route is not None else "other"
-        telemetry.note(method, path, answer.status, seconds)
-        if log.isEnabledFor(logging.DEBUG) or answer.status >= 500:
-            _log_request(method, path, answer.status, seconds, seen)
+        try:
+            if isinstance(answer, StreamingAnswer):
+                await self._send_stream(answer, receive, send, head=scope["method"] == "HEAD")
+            else:
+                await _send(send, answer)
+        finally:
+            self._record(scope, answer, time.perf_counter() - started, request_log)
 
-    async def _answer(self, scope: Scope, receive: Receive, seen: "_Seen") -> Answer:
+    def _record(self, scope: Scope, answer: Answer, seconds: float, request_log: "_RequestLog") -> None:
+        path = request_log.route.path if request_log.route is not None else "unknown"
+        method = scope["method"] if request_log.route is not None else "other"
+        self.service.telemetry.record(method, path, answer.status, seconds)
+        if log.isEnabledFor(logging.DEBUG) or answer.status >= 500:
+            _log_request(method, path, answer.status, seconds, request_log)
+
+    async def _send_stream(
+        self, answer: StreamingAnswer, receive: Receive, send: Send, *, head: bool
+    ) -> None:
+        """Send the chunks until they end, the client goes away or the server stops."""
+        sending = asyncio.ensure_future(_send_chunks(send, answer, head=head))
+        leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
+        if answer.endless:
+            self._endless.add(sending)
+            sending.add_done_callback(self._endless.discard)
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            if not sending.done():
+                sending.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+        if sending.cancelled():
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            sending.result()
+
+    async def _answer(self, scope: Scope, receive: Receive, request_log: "_RequestLog") -> Answer:
         telemetry, limits = self.service.telemetry, self.service.config.limits
         raw_path: bytes = scope["raw_path"]
         if telemetry.under_way > limits.requests and raw_path not in PROBES:
@@ -125,18 +163,18 @@ class Application:
             raise Refusal("OVERLOADED", "Too many requests are under way; try again in a moment.")
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if len(headers) != len(scope["headers"]):
-            _check_repeated(scope["headers"])
+            _refuse_repeated_headers(scope["headers"])
         host = headers.get(b"host")
-        if host not in self._hosts.seen:
+        if host not in self._hosts.accepted:
             self._hosts.check(host, scope["http_version"])
         match = self._find(scope["method"], raw_path, headers)
-        route = seen.route = match.route
-        seen.access = await self._authorise(route, headers, scope)
-        call = Call(self.service, route, match.params, headers, seen.access, receive, raw_path)
+        route = request_log.route = match.route
+        request_log.access = await self._authorise(route, headers, scope)
+        call = Call(self.service, route, match.params, headers, request_log.access, receive, raw_path)
         arguments: list[Any] = []
         if route.request is not None:
             arguments.append(await self._body(call, scope["query_string"]))
-        elif route.streams:
+        elif route.reads_body:
             call.media_type = check_media_type(route, headers)
             check_length(headers, self._limits[id(route)])
         elif call.idempotency_key is not None:
@@ -146,7 +184,7 @@ class Application:
         try:
             return await route.handler(call, *arguments)
         except Refusal:
-            first = None if route.streams else await call.first_answer()
+            first = None if route.reads_body else await call.first_answer()
             if first is None:
                 raise
             return first
@@ -155,7 +193,7 @@ class Application:
         try:
             return self.table.find(method, raw_path)
         except Refusal:
-            # Deny by default: without a token nobody learns which addresses exist under /v1.
+            # Without a token nobody learns which addresses exist under /v1.
             if raw_path.startswith(b"/v1/") and b"authorization" not in headers:
                 raise Refusal(
                     "UNAUTHORIZED", "Send a valid token as 'Authorization: Bearer <token>'."
@@ -163,17 +201,28 @@ class Application:
             raise
 
     async def _authorise(self, route: Route, headers: dict[bytes, bytes], scope: Scope) -> Access | None:
-        if route.role is None:
+        role = route.role
+        if role is None:
             return None
-        authorization = headers.get(b"authorization")
-        access = self.service.gate.known(authorization)
+        if route.audience.startswith("session:"):
+            access = self._session(route, headers)
+        else:
+            authorization = headers.get(b"authorization")
+            known = self.service.authenticator.cached_access(authorization)
+            if known is None:
+                client = scope.get("client")
+                known = await self.service.authenticator.access(authorization, client[0] if client else "")
+            access = known
+        if not access.allows(role):
+            raise Refusal("FORBIDDEN", f"This needs the role '{role}'.", {"role": access.role})
+        return access
+
+    def _session(self, route: Route, headers: dict[bytes, bytes]) -> Access:
+        access = self.service.sessions.access(headers.get(b"cookie", b""))
         if access is None:
-            client = scope.get("client")
-            access = await self.service.gate.access(authorization, client[0] if client else "")
-        if not access.allows(route.role):
-            raise Refusal(
-                "FORBIDDEN", f"This needs a token with the role '{route.role}'.", {"role": access.role}
-            )
+            raise Refusal("UNAUTHORIZED", "Log in with a browser first.")
+        if route.method not in ("GET", "HEAD") and not same_origin(headers):
+            raise Refusal("FORBIDDEN", "A page of another site cannot do this.")
         return access
 
     async def _body(self, call: Call, query_string: bytes) -> Any:
@@ -182,22 +231,22 @@ class Application:
         body = await read_body(call.receive, call.headers, self._limits[id(route)], self.service.budget)
         call.take_fingerprint(query_string + b"\n" + body)
         decoder = self._decoders[id(route)]
-        if len(body) > LARGE:
-            return await asyncio.to_thread(_decoded, route, body, decoder)
-        return _decoded(route, body, decoder)
+        if len(body) > OFF_LOOP_BYTES:
+            return await asyncio.to_thread(_decode, route, body, decoder)
+        return _decode(route, body, decoder)
 
 
-def _decoded(route: Route, body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+def _decode(route: Route, body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     try:
         return decode_body(body, decoder)
     except InputError as error:
-        if route.malformed is not None:
-            raise route.malformed(body, error) from None
+        if route.explain_malformed is not None:
+            raise route.explain_malformed(body, error) from None
         raise
 
 
-class _Seen:
-    """What is known of a request when it is logged."""
+class _RequestLog:
+    """What the log line of a request says about it."""
 
     __slots__ = ("_request_id", "access", "route")
 
@@ -211,28 +260,28 @@ class _Seen:
         return self._request_id
 
 
-def _log_request(method: str, path: str, status: int, seconds: float, seen: _Seen) -> None:
+def _log_request(method: str, path: str, status: int, seconds: float, request_log: _RequestLog) -> None:
     fields = {
         "method": method,
         "path": path,
         "status": status,
         "milliseconds": round(seconds * 1000, 2),
-        "token": seen.access.token_id if seen.access is not None else None,
-        "request_id": seen.request_id(),
+        "token": request_log.access.token_id if request_log.access is not None else None,
+        "request_id": request_log.request_id(),
     }
     level = logging.WARNING if status >= 500 else logging.DEBUG
     log.log(level, "request", extra={"fields": fields})
 
 
-def _check_repeated(headers: list[tuple[bytes, bytes]]) -> None:
-    """Of two hosts or two tokens, a proxy in between may have looked at the other one."""
+def _refuse_repeated_headers(headers: list[tuple[bytes, bytes]]) -> None:
+    """Refuse headers that a proxy in front may have read differently than we do."""
     names = [name for name, _ in headers]
     for name in (b"host", b"authorization", b"content-type"):
         if names.count(name) > 1:
             raise Refusal("INVALID_REQUEST", f"The header '{name.decode()}' is given twice.")
 
 
-async def _send(send: Send, answer: Answer, *, head: bool) -> None:
+async def _send(send: Send, answer: Answer) -> None:
     headers = [
         (b"content-type", answer.content_type),
         (b"content-length", b"%d" % len(answer.body)),
@@ -240,16 +289,37 @@ async def _send(send: Send, answer: Answer, *, head: bool) -> None:
     ]
     if answer.headers:
         headers += answer.headers
-    if answer.status == 413:
-        # What is left of the body is not worth reading.
+    if answer.status == 408:
+        # The rest of the body may still come; nobody would know where the next request starts.
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if head else answer.body})
+    await send({"type": "http.response.body", "body": answer.body})
 
 
-def make_application(config: ServerConfig, database: Database) -> Application:
-    """The application over an open database."""
-    service, routes = Service(config, database), all_routes()
+async def _send_chunks(send: Send, answer: StreamingAnswer, *, head: bool) -> None:
+    headers = [(b"content-type", answer.content_type), *SECURITY_HEADERS, *answer.headers]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    try:
+        if not head:
+            async for chunk in answer.chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                # Neither the chunks nor `send` need ever wait, and then no other task would run.
+                await asyncio.sleep(0)
+    finally:
+        await answer.chunks.aclose()
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def make_application(
+    config: ServerConfig, database: Database, routes: Sequence[Route] | None = None
+) -> Application:
+    """The application over an open database, with every endpoint unless `routes` says which."""
+    service, routes = Service(config, database), all_routes() if routes is None else routes
     documented = [route for route in routes if route.documented]
     service.documents = {
         "openapi": cache(lambda: document(documented)),

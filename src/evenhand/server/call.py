@@ -6,14 +6,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from evenhand.core.errors import Refusal
-from evenhand.server.answers import Answer, encode_json
-from evenhand.server.auth import Access
-from evenhand.server.bodies import Receive
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, encode_json
+from evenhand.server.http.auth import Access
+from evenhand.server.http.bodies import Receive
+from evenhand.server.http.routes import Route
 from evenhand.server.service import Service
 from evenhand.store.connection import Connection
 from evenhand.store.idempotency import Recorded, Repeatable, once, recorded
-from evenhand.store.projects import require_project
+from evenhand.store.projects import Owner
 from evenhand.store.writer import BatchedWork, Work
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Call:
 
     @property
     def access(self) -> Access:
-        """Who calls. Routes without a role have nobody to ask for."""
+        """Who calls; not for public routes."""
         assert self._access is not None
         return self._access
 
@@ -77,66 +77,69 @@ class Call:
             raise Refusal("NOT_FOUND", f"There is no project '{project_id[:200]}'.")
         return project_id
 
-    def open_project(self, connection: Connection, project_id: str) -> None:
-        """Inside a write: the project is there (made now for an administrator) and the caller's to write to."""
-        require_project(connection, project_id, scope=self.scope, may_create=self.access.may_create_projects)
+    def owner(self, project_id: str) -> Owner:
+        """The caller as one who puts something into a project; `in_project` checks whether that is allowed."""
+        return Owner(project_id, self.scope, self.access.may_create_projects)
 
     async def read(self, work: Work[T]) -> T:
         return await self.service.database.read(work)
 
     async def search(self, work: Work[T]) -> T:
-        """`read` for what may take long."""
+        """`read` for queries that may take long."""
         return await self.service.database.search(work)
 
     async def write(self, work: Work[Any], status: int | None = None) -> Answer:
-        """The answer with what `work` returns, once it is on disk; a repeated request gets its first answer."""
+        """Do `work` and answer with what it returns, once it is on disk; a repeated request gets its first answer.
+
+        `work` runs on the writer's thread: handlers give it a function of the store with its arguments bound.
+        """
         code = self.route.status if status is None else status
         if self.idempotency_key is None:
             return Answer(code, encode_json(await self.service.database.write(work)))
         return await self._once(lambda connection: (code, encode_json(work(connection))))
 
-    async def told(self, value: Any) -> Answer:
-        """An answer to a POST that stores nothing: a key is taken and its answer kept all the same."""
+    async def respond_idempotently(self, value: Any) -> Answer:
+        """Answer a POST that stores nothing. With an idempotency key the answer is kept for repetitions."""
         if self.idempotency_key is None:
             return Answer(200, encode_json(value))
         return await self.write(lambda _: value, 200)
 
-    async def write_item(self, batched: BatchedWork[I, Any], item: I, *, large: bool = False) -> Answer:
-        """The same for work that is done for many requests at once."""
+    async def write_item(self, batched: BatchedWork[I, Any], item: I) -> Answer:
+        """Do `batched` for `item`, together with items of other requests, and answer with its result."""
         if self.idempotency_key is None:
-            result = await self.service.database.write_item(batched, item, large=large)
+            result = await self.service.database.write_item(batched, item)
             return Answer(self.route.status, encode_json(result))
         return await self._once(partial(_single, batched, item, self.route.status))
 
     async def _once(self, work: Callable[[Connection], tuple[int, bytes]]) -> Answer:
         request = self._repeatable()
-        # The key tells a repetition: where the outcome of a commit is unknown, the writer may ask again by itself.
-        return _told_again(
+        # The key identifies a repetition, so the writer may retry when the outcome of a commit is unknown.
+        return _replay(
             await self.service.database.write(
                 lambda connection: once(connection, request, work), repeatable=True
             )
         )
 
     async def first_answer(self) -> Answer | None:
-        """What the same request was answered before: what it was about may be gone since."""
+        """The first answer to a repeated request, even if what it was about has been deleted since."""
         if self.idempotency_key is None or not self.fingerprint:
             return None
         request = self._repeatable()
         first = await self.read(lambda connection: recorded(connection, request))
-        return None if first is None else _told_again(first)
+        return None if first is None else _replay(first)
 
     def _repeatable(self) -> Repeatable:
         assert self.idempotency_key is not None
         return Repeatable(scope=self.access.token_id, key=self.idempotency_key, fingerprint=self.fingerprint)
 
     def take_fingerprint(self, body: bytes) -> None:
-        """What tells a repeated request from another one with the same key."""
+        """Note what distinguishes a repeated request from another one with the same key."""
         if self.idempotency_key is not None:
             start = f"{self.route.method} ".encode() + self.path + b"\n"
             self.fingerprint = hashlib.sha256(start + body).hexdigest()
 
 
-def _told_again(answer: Recorded) -> Answer:
+def _replay(answer: Recorded) -> Answer:
     headers = [(b"idempotent-replayed", b"true")] if answer.replayed else None
     return Answer(answer.status, answer.body, headers=headers)
 

@@ -10,8 +10,8 @@ MIB = 1024 * 1024
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-class Limits(Struct, frozen=True, kw_only=True):
-    """What one request, and all of them together, may use."""
+class RequestLimits(Struct, frozen=True, kw_only=True):
+    """Limits on what one request, and all of them together, may use."""
 
     body_bytes: int = 16 * MIB
     """The largest body, unpacked."""
@@ -23,17 +23,17 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The longest line of an import; a longer one is skipped."""
     buffered_bytes: int = 512 * MIB
     """All bodies in memory together."""
-    unread_bytes: int = 512 * MIB
-    """All answers together that wait for clients to read them."""
     requests: int = 2_000
     """Requests under way at once."""
     waiting_writes: int = 10_000
     """Writes that wait for the writer."""
     idle_seconds: int = 30
-    """How long a client may keep the server waiting: for a request, for the whole head of one, for the next piece of a
-    body, and for reading something of an answer."""
+    """How long the server waits for a client: for a request, for its whole head, for the next piece of its body, and
+    for the client to read something of an answer."""
     query_seconds: float = 5.0
     """How long a query may take."""
+    scoring_seconds: float = 10.0
+    """How long one request may have scores computed; what is left then becomes jobs."""
     wrong_tokens_per_minute: int = 60
     """Wrong tokens from one address before the answer is 429."""
 
@@ -54,10 +54,12 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     demo: bool = False
     """Fill an empty server with demonstration data."""
     models_file: Path | None = None
-    """A TOML file with the judge models."""
+    """A TOML file with the judge models and the listed scorers."""
     models: str = ""
     """The judge models as TOML, where there is no file."""
-    limits: Limits = Limits()
+    scorers: tuple[str, ...] = ()
+    """Scorers that run only where they are listed: `code_sandbox`, and those of installed packages."""
+    limits: RequestLimits = RequestLimits()
     """Bounds on what requests may use."""
 
     @property

@@ -4,7 +4,9 @@ from random import Random
 
 from evenhand.core.jsontext import encode_text
 from evenhand.core.outcome import Scored
-from evenhand.scoring.rules import run_rule
+from evenhand.scoring.apply import score_sample
+from evenhand.scoring.registry import get_wire_scorer
+from evenhand.scoring.types import ScorerInput
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import ItemText, add_items, create_dataset, list_items
 from evenhand.store.experiments import create_experiment
@@ -80,22 +82,28 @@ def _run(item_id: str, capital: str, repeat: int, rng: Random, chance: float) ->
     output = (
         f"{capital}" if right else rng.choice(["I am not sure.", "It has several.", rng.choice([*CAPITALS])])
     )
-    outcome = run_rule("exact_match", output, capital, {"case_sensitive": False})
+    options = {"case_sensitive": False}
+    scorer = get_wire_scorer("exact_match").configure_from_json(options)
+    outcome = score_sample(scorer, ScorerInput(response=output, target=capital))
     assert isinstance(outcome, Scored)
     brevity = round(max(0.0, 1.0 - len(output) / 40), 2)
+    measurements = [
+        Measurement(
+            scorer_name="exact_match",
+            value=outcome.value,
+            config=encode_text(options),
+            source="rule",
+            canonical_name=scorer.name,
+            version=scorer.version,
+            options=encode_text(scorer.identity["options"]),
+        ),
+        Measurement(scorer_name="brevity", value=brevity),
+        Measurement(scorer_name="tone", value="plain" if right else "evasive", source="human"),
+    ]
     return NewRun(
         dataset_item_id=item_id,
         repeat=repeat,
         output=encode_text(output),
         trace_id=None,
-        measurements=[
-            Measurement(
-                scorer_name="exact_match",
-                value=outcome.value,
-                config=encode_text({"case_sensitive": False}),
-                source="rule",
-            ),
-            Measurement(scorer_name="brevity", value=brevity),
-            Measurement(scorer_name="tone", value="plain" if right else "evasive", source="human"),
-        ],
+        scores=[(one.scorer_name, one) for one in measurements],
     )

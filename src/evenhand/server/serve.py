@@ -7,16 +7,16 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
+from typing import cast
 
 import uvicorn
 
 from evenhand.core.errors import OptionError
 from evenhand.server.app import Application, make_application
-from evenhand.server.auth import Access
-from evenhand.server.backlog import Backlog
 from evenhand.server.config import ServerConfig
 from evenhand.server.demo import fill
-from evenhand.server.protocol import ServerProtocol
+from evenhand.server.http.auth import Access
+from evenhand.server.http.protocol import LimitedProtocol
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database, open_database
 from evenhand.store.projects import DEFAULT, require_project
@@ -74,15 +74,20 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+class Server(uvicorn.Server):
+    """uvicorn's server that ends endless streams when it stops, instead of waiting for them."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        cast(Application, self.config.app).end_streams()
+        await super().shutdown(sockets)
+
+
 def uvicorn_server(application: Application) -> uvicorn.Server:
     """uvicorn over the application; access lines are ours."""
     limits = application.service.config.limits
-    protocol = partial(
-        ServerProtocol,
-        backlog=Backlog(limits.unread_bytes),
-        most_connections=max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - OWN_FILES, OWN_FILES),
-    )
-    return uvicorn.Server(
+    open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    protocol = partial(LimitedProtocol, max_connections=max(open_files - OWN_FILES, OWN_FILES))
+    return Server(
         uvicorn.Config(
             application,
             loop="uvloop",

@@ -2,16 +2,16 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 
-from evenhand.server.auth import Gate
-from evenhand.server.bodies import Budget
 from evenhand.server.config import ServerConfig
-from evenhand.server.judge_models import JudgeModels
-from evenhand.server.scoring_jobs import JobRunner
-from evenhand.server.sessions import Sessions
-from evenhand.server.telemetry import Telemetry
+from evenhand.server.http.auth import Authenticator
+from evenhand.server.http.bodies import MemoryBudget
+from evenhand.server.http.sessions import Sessions
+from evenhand.server.http.telemetry import Telemetry
+from evenhand.server.jobs.judge_models import JudgeModels
+from evenhand.server.jobs.runner import JobRunner
+from evenhand.server.jobs.scorers import Scorers
 from evenhand.store.database import Database
 from evenhand.store.idempotency import forget_old
 
@@ -23,25 +23,24 @@ BackgroundTask = Callable[["Service"], Awaitable[None]]
 
 
 class Service:
-    """The database, the gate, the counters and the background tasks of one server."""
+    """The database, authentication, counters and background tasks of one server."""
 
     def __init__(self, config: ServerConfig, database: Database) -> None:
         self.config = config
         self.database = database
-        self.gate = Gate(database, config.admin_token, config.limits.wrong_tokens_per_minute)
-        self.budget = Budget(config.limits.buffered_bytes)
+        self.authenticator = Authenticator(
+            database, config.admin_token, config.limits.wrong_tokens_per_minute
+        )
+        self.budget = MemoryBudget(config.limits.buffered_bytes)
         self.sessions = Sessions()
         self.telemetry = Telemetry()
-        self.jobs = JobRunner(database, JudgeModels.configured(config.models_file, config.models))
+        models = JudgeModels.configured(config.models_file, config.models)
+        self.scorers = Scorers(models, [*config.scorers, *models.scorers])
+        self.jobs = JobRunner(database, models, self.scorers)
         self.documents: dict[str, Callable[[], bytes]] = {}
-        self.started = time.monotonic()
         self.stopping = False
         self._background: tuple[BackgroundTask, ...] = (housekeeping, run_jobs)
         self._tasks: list[asyncio.Task[None]] = []
-
-    def add_background(self, task: BackgroundTask) -> None:
-        """Have `task` run beside the requests; call before the server starts."""
-        self._background += (task,)
 
     def start(self) -> None:
         for task in self._background:
@@ -55,7 +54,7 @@ class Service:
 
 
 async def run_jobs(service: Service) -> None:
-    """Work out the scores that the service was asked for."""
+    """Compute the scores that jobs ask for."""
     await service.jobs.run()
 
 

@@ -7,18 +7,19 @@ from evenhand.server.api import (
     experiments,
     health,
     jobs,
-    landing,
     otlp,
     project_summary,
     projects,
     queue,
     rules,
     runs,
+    scorers,
     scores,
     tokens,
     traces,
 )
-from evenhand.server.routes import Route
+from evenhand.server.http.routes import Route
+from evenhand.server.pages import landing
 
 
 def all_routes() -> tuple[Route, ...]:
@@ -32,6 +33,7 @@ def all_routes() -> tuple[Route, ...]:
         *dataset_import.ROUTES,
         *experiments.ROUTES,
         *runs.ROUTES,
+        *scorers.ROUTES,
         *scores.ROUTES,
         *traces.ROUTES,
         *otlp.ROUTES,

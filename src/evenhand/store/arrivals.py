@@ -1,7 +1,7 @@
-"""A batch of spans on its way to the writer: all that can be known without the database is worked out here.
+"""Prepares a batch of spans for the writer: everything that can be computed without the database.
 
-There is one writing thread, and it shares the interpreter with all requests. What is done before it sees a batch is
-time that the others do not wait (docs/decisions/0130-little-is-left-to-the-writer.md).
+There is one writing thread, and it shares the interpreter with all requests. Work that is done before it gets a batch
+does not delay other writes (docs/decisions/0130-little-is-left-to-the-writer.md).
 """
 
 from collections import defaultdict
@@ -16,12 +16,12 @@ from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Value
 
 SPAN_COLUMNS = ("trace_key", *SpanRecord.__struct_fields__[1:])
-"""As the fields of a record, but with the trace's key in the place of its id."""
+"""The fields of a record, with the trace's key in place of its id."""
 _ENCODER = msgspec.json.Encoder()
 
 
-class Facts(NamedTuple):
-    """What a trace's row says of its root."""
+class RootFields(NamedTuple):
+    """The columns of a trace's row that come from its root span."""
 
     root_span_id: str | None = None
     root_name: str | None = None
@@ -30,40 +30,40 @@ class Facts(NamedTuple):
     facets: str = ""
 
 
-class Arriving(NamedTuple):
+class TraceSpans(NamedTuple):
     """The spans of one trace."""
 
     spans: list[SpanRecord]
-    """In the order they came."""
+    """In order of arrival."""
     parents: dict[str, str | None]
     """Span id to parent's id."""
-    outside: set[str | None]
-    """The parents that are not among them."""
+    missing_parents: set[str | None]
+    """Parents that are not in this batch."""
     root_count: int
-    """How many have no parent."""
-    facts: Facts | None
-    """Of the first root, if there is one."""
+    """How many spans have no parent."""
+    root: RootFields | None
+    """From the first root, if there is one."""
     models: dict[str, None]
-    """The models that they name, in order."""
+    """The models of the spans, in order; the values are unused."""
     counts: tuple[int, int, int]
-    """How many spans, errors and tokens they are."""
+    """Numbers of spans, errors and tokens."""
 
 
 class Batch(NamedTuple):
     """Spans of one request, grouped by trace."""
 
     project_id: str
-    """Where they belong."""
+    """The project of all spans."""
     spans: Sequence[SpanRecord]
     """In the order they came."""
-    by_trace: dict[str, Arriving]
-    """The same, by trace id."""
+    by_trace: dict[str, TraceSpans]
+    """The spans by trace id."""
     cyclic: set[tuple[str, str]]
-    """Trace id and id of the spans that are their own ancestors, as far as the batch can tell."""
+    """Trace id and span id of spans that are their own ancestors within the batch."""
     values: list[Value]
-    """What goes into the columns of all rows, trace by trace; the trace's own id stands where its key will be."""
+    """The column values of all rows, trace by trace, with the trace's id in place of its key."""
     received_at: str
-    """When they came."""
+    """The time of arrival."""
 
 
 def prepare(project_id: str, spans: Sequence[SpanRecord]) -> Batch:
@@ -72,7 +72,7 @@ def prepare(project_id: str, spans: Sequence[SpanRecord]) -> Batch:
     for span in spans:
         groups[span.trace_id].append(span)
     values: list[Value] = []
-    by_trace = {trace_id: _arriving(some, values) for trace_id, some in groups.items()}
+    by_trace = {trace_id: _trace_spans(some, values) for trace_id, some in groups.items()}
     cyclic = {
         (trace_id, span_id)
         for trace_id, arriving in by_trace.items()
@@ -81,7 +81,7 @@ def prepare(project_id: str, spans: Sequence[SpanRecord]) -> Batch:
     return Batch(project_id, spans, by_trace, cyclic, values, format_instant(now()))
 
 
-def _arriving(spans: list[SpanRecord], values: list[Value]) -> Arriving:
+def _trace_spans(spans: list[SpanRecord], values: list[Value]) -> TraceSpans:
     root: SpanRecord | None = None
     errors = tokens = 0
     parents: dict[str, str | None] = {}
@@ -96,12 +96,12 @@ def _arriving(spans: list[SpanRecord], values: list[Value]) -> Arriving:
         if span.model is not None:
             models[span.model] = None
         values += astuple(span)
-    outside = set(parents.values()) - parents.keys()
-    outside.discard(None)
-    return Arriving(
+    missing_parents = set(parents.values()) - parents.keys()
+    missing_parents.discard(None)
+    return TraceSpans(
         spans,
         parents,
-        outside,
+        missing_parents,
         list(parents.values()).count(None),
         None if root is None else _facts(root),
         models,
@@ -109,12 +109,12 @@ def _arriving(spans: list[SpanRecord], values: list[Value]) -> Arriving:
     )
 
 
-def _facts(root: SpanRecord) -> Facts:
-    return Facts(root.id, root.name, root.duration_ms, root.metadata, facet_lines(root.metadata))
+def _facts(root: SpanRecord) -> RootFields:
+    return RootFields(root.id, root.name, root.duration_ms, root.metadata, facet_lines(root.metadata))
 
 
 def facet_lines(metadata: str) -> str:
-    """One line per entry, so that a filter is a search for a line."""
+    """Metadata as one line per entry, so that a filter can search for a line."""
     if metadata == "{}":
         return ""
     entries = msgspec.json.decode(metadata)
@@ -124,22 +124,22 @@ def facet_lines(metadata: str) -> str:
 
 
 def facet_text(value: object) -> str:
-    """A metadata value as a query string spells it."""
+    """A metadata value as it is written in a query string."""
     return value if isinstance(value, str) else _ENCODER.encode(value).decode()
 
 
 def facet_line(name: str, text: str) -> str:
-    """JSON escapes line breaks, so a line cannot hold another."""
+    """The line of one entry; JSON escapes line breaks, so a line cannot contain another."""
     return _ENCODER.encode((name, text)).decode()
 
 
 def model_line(model: str) -> str:
-    """The same for a model."""
+    """The line of a model."""
     return _ENCODER.encode(model).decode()
 
 
 def with_models(lines: str, models: Iterable[str]) -> str:
-    """The lines of a trace's models with those that are new."""
+    """The lines of a trace's models, with new ones added."""
     for model in models:
         line = model_line(model)
         if f"\n{line}\n" not in lines:

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from evenhand.core.errors import OptionError, StoreError, Unavailable
+from evenhand.core.errors import MissingFile, OptionError, StoreError, Unavailable
 from evenhand.store.database import pick_dialect
 from evenhand.store.sqlite import SqliteConnection, SqliteDialect
 
@@ -15,6 +15,8 @@ def back_up(url: str, target: Path) -> None:
     if target.exists():
         raise OptionError(f"{target} exists already")
     dialect = pick_dialect(url)
+    if isinstance(dialect, SqliteDialect) and not dialect.path.exists():
+        raise MissingFile("no such database", path=dialect.path)
     partial = target.with_name(f"{target.name}.partial")
     try:
         partial.touch(mode=0o600)

@@ -22,6 +22,7 @@ from evenhand.store.totals import (
     label_totals,
     scorer_totals,
 )
+from evenhand.store.versions import Computed, VersionKey, VersionTotals, version_totals, with_computed
 
 CHUNK = 2_000
 
@@ -173,6 +174,8 @@ class _Recount:
         self.labels: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.items: defaultdict[str, dict[str, ItemTotals]] = defaultdict(dict)
         self.item_labels: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self.versions: defaultdict[VersionKey, VersionTotals] = defaultdict(VersionTotals)
+        self.options: defaultdict[VersionKey, set[str]] = defaultdict(set)
 
     def add(self, name: str, item_id: str, number: float | None, label: str | None, *, new_run: bool) -> None:
         totals = self.scorers[name]
@@ -192,6 +195,10 @@ class _Recount:
         self.scorers[name] = totals._replace(run_count=totals.run_count + new_run)
         own = self.items[name]
         own[item_id] = item_with_scores(own.get(item_id, ItemTotals()), [Counted("", item_id, number, label)])
+
+    def add_version(self, key: VersionKey, value: float | str, options: str) -> None:
+        self.versions[key] = with_computed(self.versions[key], [Computed(value, options)])
+        self.options[key].add(options)
 
     def clusters(self, name: str) -> dict[tuple[int, int], ClusterTotals]:
         found: dict[tuple[int, int], ClusterTotals] = {}
@@ -220,14 +227,17 @@ def _recount(connection: Connection, experiment_id: str) -> _Recount:
         items: dict[str, str] = dict(rows)
         recount.covered.update(items.values())
         seen: set[tuple[str, str]] = set()
-        for target_id, name, number, label in connection.look_up(
-            "target_id, scorer_name, number, label",
+        for target_id, name, number, label, canonical_name, version, options in connection.look_up(
+            "target_id, scorer_name, number, label, canonical_name, scorer_version, scorer_options",
             "FROM scores WHERE target_id IN [?] AND target_type = 'run'",
             list(items),
         )():
             new_run = (target_id, name) not in seen
             seen.add((target_id, name))
             recount.add(name, items[target_id], number, label, new_run=new_run)
+            if canonical_name is not None:
+                key = VersionKey(experiment_id, name, canonical_name, version or "")
+                recount.add_version(key, label if number is None else number, options or "{}")
         last = rows[-1][0]
     return recount
 
@@ -250,6 +260,17 @@ def _check_experiment(
         yield from _first(_compare_items(scorer, kept_items.get(name, {}), recount, name))
         clusters = cluster_totals(connection, experiment_id, name)
         yield from _first(_compare_clusters(scorer, clusters, recount.clusters(name)))
+    yield from _compare_versions(where, version_totals(connection, [experiment_id]), recount)
+
+
+def _compare_versions(where: str, kept: dict[VersionKey, VersionTotals], recount: _Recount) -> Iterator[str]:
+    for key in sorted({*kept, *recount.versions}):
+        has, counts = kept.get(key, VersionTotals()), recount.versions[key]
+        # The options are those of any one score.
+        if has.options in recount.options[key]:
+            counts = counts._replace(options=has.options)
+        what = f"{where}, scorer '{key.scorer_name}', {key.canonical_name} version {key.version}"
+        yield from _compare(what, VersionTotals._fields, has, counts)
 
 
 def _compare_labels(scorer: str, kept: dict[str, int], counted: dict[str, int]) -> Iterator[str]:

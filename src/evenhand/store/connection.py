@@ -3,11 +3,8 @@
 Every statement is written once, for both dialects: `?` for a bound value, and `IN [?]` for a bound list.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import lru_cache
-from itertools import chain
 from typing import Any, Literal, Protocol
 
 Value = str | int | float | bytes | None
@@ -18,31 +15,6 @@ Row = tuple[Any, ...]
 
 Kind = Literal["sqlite", "postgresql"]
 LIST = "IN [?]"
-_ONE_ROW = re.compile(r"VALUES \((\?(?:, ?\?)*)\)")
-LARGEST = 512
-"""How many rows one statement inserts at most."""
-
-
-@lru_cache(maxsize=1024)
-def several_rows(sql: str, count: int) -> str | None:
-    """The statement for `count` rows at once; None when it is no `VALUES (?, …)`."""
-    found = _ONE_ROW.search(sql)
-    if found is None:
-        return None
-    return f"{sql[: found.start()]}VALUES {', '.join([f'({found[1]})'] * count)}{sql[found.end() :]}"
-
-
-def in_blocks(sql: str, rows: Sequence[Sequence["Value"]]) -> Iterator[tuple[str, list["Value"]]]:
-    """Statements for all rows, in blocks of 512, 256, … 1: few calls, and few different statements to prepare."""
-    start, size = 0, LARGEST
-    while start < len(rows):
-        while size > len(rows) - start:
-            size //= 2
-        statement = several_rows(sql, size)
-        if statement is None:
-            size, statement = 1, sql
-        yield statement, list(chain.from_iterable(rows[start : start + size]))
-        start += size
 
 
 class Connection(Protocol):

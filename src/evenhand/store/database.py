@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
-from evenhand.core.errors import InputError, OptionError, StoreUnavailable
+from evenhand.core.errors import MissingFile, OptionError
 from evenhand.store.connection import Connection, Dialect, Kind
 from evenhand.store.migrations import check_up_to_date, migrate
 from evenhand.store.sqlite import SqliteDialect
@@ -78,9 +78,9 @@ class Database:
         """Do `work` in a transaction of its own (as far as it can see) and answer when it is on disk."""
         return await self.writer.submit(work, repeatable=repeatable)
 
-    def write_item(self, batched: BatchedWork[I, T], item: I, *, large: bool = False) -> "asyncio.Future[T]":
-        """The same, done together with like items of other requests; `large` when an item takes milliseconds."""
-        return self.writer.submit_item(batched, item, large=large)
+    def write_item(self, batched: BatchedWork[I, T], item: I) -> "asyncio.Future[T]":
+        """Do `batched` for `item`, together with the same work for items of other requests."""
+        return self.writer.submit_item(batched, item)
 
     async def read(self, work: Work[T]) -> T:
         """Do `work` on one consistent snapshot, away from the event loop."""
@@ -135,11 +135,6 @@ class Database:
         with suppress(Exception):
             connection.close()
 
-    def check_ready(self) -> None:
-        """`StoreUnavailable` unless a read works."""
-        if self.read_now(lambda connection: connection.one("SELECT 1")) != (1,):
-            raise StoreUnavailable("the database gives no answer")
-
     def close(self) -> None:
         """Finish what waits and release everything."""
         self._readers.shutdown()
@@ -158,7 +153,7 @@ def reading(url: str, *, time_limit: float = 86_400.0) -> Iterator[Connection]:
     """One consistent snapshot of a database that may be in use; nothing is migrated and nothing can be changed."""
     dialect = pick_dialect(url, time_limit=time_limit)
     if isinstance(dialect, SqliteDialect) and not dialect.path.exists():
-        raise InputError("no such database", path=dialect.path)
+        raise MissingFile("no such database", path=dialect.path)
     try:
         connection = dialect.open_reader()
         try:

@@ -1,12 +1,13 @@
 """Datasets and their items."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import Raw, Struct
 
 from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
-from evenhand.core.objects.datasets import Dataset, DatasetItem
+from evenhand.core.objects.datasets import Dataset, DatasetItem, Deleted, ImportReport
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row, Value
 from evenhand.store.pages import LAST, newest_first, oldest_first
@@ -81,11 +82,12 @@ def list_datasets(
     return [_dataset(row) for row in rows]
 
 
-def delete_dataset(connection: Connection, dataset_id: str, *, scope: Scope) -> None:
+def delete_dataset(connection: Connection, dataset_id: str, *, scope: Scope) -> Deleted:
     """The dataset and its items; experiments keep their runs."""
     get_dataset(connection, dataset_id, scope=scope)
     connection.run("DELETE FROM dataset_items WHERE dataset_id = ?", dataset_id)
     connection.run("DELETE FROM datasets WHERE id = ?", dataset_id)
+    return Deleted(deleted=True, id=dataset_id)
 
 
 def add_item(connection: Connection, dataset_id: str, item: ItemText, *, scope: Scope) -> DatasetItem:
@@ -116,6 +118,19 @@ def add_items(connection: Connection, dataset_id: str, items: Iterable[ItemText]
     if added:
         _bump(connection, dataset, added=added, stamp=stamp)
     return added
+
+
+def import_items(
+    connection: Connection,
+    dataset_id: str,
+    items: Iterable[ItemText],
+    report: Callable[[], ImportReport],
+    *,
+    scope: Scope,
+) -> ImportReport:
+    """`add_items`, and what the import says about them once it has seen them all."""
+    add_items(connection, dataset_id, items, scope=scope)
+    return report()
 
 
 def list_items(
@@ -197,16 +212,21 @@ def _raw(text: str) -> Raw:
     return Raw(text.encode())
 
 
-def expected_outputs(
-    connection: Connection, item_ids: Sequence[str], *, scope: Scope
-) -> dict[str, str | None]:
-    """What is expected of items, as JSON text; items that the caller may not see are left out."""
+class Expectation(NamedTuple):
+    """What scorers are told about an item, as JSON text."""
+
+    expected_output: str | None
+    metadata: str | None
+
+
+def expectations(connection: Connection, item_ids: Sequence[str], *, scope: Scope) -> dict[str, Expectation]:
+    """What is expected of items; items that the caller may not see are left out."""
     rows = connection.all(
-        "SELECT dataset_items.id, dataset_items.expected_output FROM dataset_items"
+        "SELECT dataset_items.id, dataset_items.expected_output, dataset_items.metadata FROM dataset_items"
         " JOIN datasets ON datasets.id = dataset_items.dataset_id"
         " WHERE dataset_items.id IN [?] AND (? = '' OR datasets.project_id = ?)",
         item_ids,
         scope or "",
         scope or "",
     )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: Expectation(row[1], row[2]) for row in rows}

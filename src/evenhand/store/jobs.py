@@ -6,24 +6,40 @@ from collections.abc import Iterable
 from msgspec import Raw, Struct
 
 from evenhand.core.ids import new_id
-from evenhand.core.objects.jobs import Job, JobStatus
+from evenhand.core.objects.jobs import Job, JobAccepted, JobStatus
+from evenhand.core.objects.scores import TargetType
+from evenhand.core.outcome import Status
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
 from evenhand.store.pages import LAST, newest_first
 from evenhand.store.projects import Scope, not_found
-from evenhand.store.targets import Material, Target, find_runs, read_material
+from evenhand.store.targets import Material, Target, find_runs, find_targets, read_material
 
 _COLUMNS = (
     "id, status, target_id, target_type, scorer_name, config, rule_id, attempts, error, message, reply, score_id, "
-    "created_at, updated_at, project_id"
+    "created_at, updated_at, project_id, outcome"
 )
 _NEWEST_FIRST = newest_first("project_id", "id")
 _INSERT = """INSERT INTO jobs (id, project_id, target_type, target_id, trace_key, scorer_name, config, rule_id, status,
-    attempts, open_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?)"""
+    attempts, open_at, created_at, updated_at, rationale, metadata)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?, ?, ?)"""
+
+
+class JobRequest(Struct, frozen=True, kw_only=True):
+    """The score that a job computes, as a request describes it."""
+
+    scorer_name: str
+    """The scorer."""
+    config: str
+    """JSON text of its parameters."""
+    rationale: str | None = None
+    """Why, if the caller said."""
+    metadata: str | None = None
+    """A JSON object as text."""
 
 
 class NewJob(Struct, frozen=True, kw_only=True):
-    """A score to be worked out."""
+    """A score to be computed."""
 
     project_id: str
     """Where the target belongs."""
@@ -39,6 +55,10 @@ class NewJob(Struct, frozen=True, kw_only=True):
     """JSON text of its parameters."""
     rule_id: str | None = None
     """The online rule that asks."""
+    rationale: str | None = None
+    """Why, if the caller said."""
+    metadata: str | None = None
+    """The score's own metadata: a JSON object as text."""
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -60,6 +80,10 @@ class Claim(Struct, frozen=True, kw_only=True):
     """The scorer."""
     config: str
     """JSON text of its parameters."""
+    rationale: str | None
+    """Why, if the caller said."""
+    metadata: str | None
+    """The score's own metadata: a JSON object as text."""
     attempts: int
     """This one included."""
 
@@ -75,13 +99,44 @@ def add_jobs(connection: Connection, jobs: Iterable[NewJob]) -> list[str]:
     rows = [
         (
             new_id(), job.project_id, job.target_type, job.target_id, job.trace_key, job.scorer_name, job.config,
-            job.rule_id, open_at, stamp, stamp,
+            job.rule_id, open_at, stamp, stamp, job.rationale, job.metadata,
         )
         for job in jobs
     ]  # fmt: skip
     if rows:
         connection.run_many(_INSERT, rows)
     return [row[0] for row in rows]
+
+
+def add_requested(connection: Connection, asked: Iterable[tuple[Target, JobRequest]]) -> list[str]:
+    """The ids of jobs for targets that are known to exist."""
+    return add_jobs(
+        connection,
+        (
+            NewJob(
+                project_id=target.project_id,
+                target_type=target.type,
+                target_id=target.id,
+                trace_key=target.trace_key,
+                scorer_name=request.scorer_name,
+                config=request.config,
+                rationale=request.rationale,
+                metadata=request.metadata,
+            )
+            for target, request in asked
+        ),
+    )
+
+
+def request_job(
+    connection: Connection, target_type: TargetType, target_id: str, request: JobRequest, *, scope: Scope
+) -> JobAccepted:
+    """A new job; `NOT_FOUND` when its target does not exist."""
+    [target] = find_targets(connection, [(target_type, target_id, scope)])
+    if target is None:
+        raise not_found(target_type, target_id)
+    [job_id] = add_requested(connection, [(target, request)])
+    return JobAccepted(job_id=job_id, status="pending")
 
 
 def any_claimable(connection: Connection) -> bool:
@@ -96,7 +151,8 @@ def claim_jobs(connection: Connection, *, limit: int, lease_ms: int) -> list[Cla
     """Take open jobs, those whose lease ran out included."""
     moment = milliseconds()
     rows = connection.all(
-        "SELECT id, project_id, target_type, target_id, trace_key, scorer_name, config, attempts FROM jobs"
+        "SELECT id, project_id, target_type, target_id, trace_key, scorer_name, config, attempts, rationale,"
+        " metadata FROM jobs"
         " WHERE open_at IS NOT NULL AND open_at <= ? ORDER BY open_at, id LIMIT ?",
         moment,
         limit,
@@ -123,6 +179,8 @@ def claim_jobs(connection: Connection, *, limit: int, lease_ms: int) -> list[Cla
             scorer_name=row[5],
             config=row[6],
             attempts=row[7] + 1,
+            rationale=row[8],
+            metadata=row[9],
         )
         for row in rows
     ]
@@ -152,6 +210,7 @@ def end_job(
     claim: Claim,
     *,
     status: JobStatus,
+    outcome: Status,
     error: str | None = None,
     message: str | None = None,
     reply: str | None = None,
@@ -159,9 +218,10 @@ def end_job(
 ) -> None:
     """Close the job; the caller has checked `holds` in this transaction."""
     connection.run(
-        "UPDATE jobs SET status = ?, error = ?, message = ?, reply = ?, score_id = ?, open_at = NULL, lease = NULL,"
-        " updated_at = ? WHERE id = ?",
+        "UPDATE jobs SET status = ?, outcome = ?, error = ?, message = ?, reply = ?, score_id = ?, open_at = NULL,"
+        " lease = NULL, updated_at = ? WHERE id = ?",
         status,
+        outcome,
         error,
         message,
         reply,
@@ -255,4 +315,5 @@ def _job(row: Row) -> Job:
         score_id=row[11],
         created_at=row[12],
         updated_at=row[13],
+        outcome=row[15],
     )

@@ -74,9 +74,12 @@ def _experiments(connection: Connection, project_id: str) -> ExperimentCounts:
 
 
 def _means(connection: Connection, experiment_id: str) -> dict[str, float]:
+    # A mean over two versions of a scorer says nothing, and there is no room to say so: it is left out.
     rows = connection.all(
         "SELECT scorer_name, total, score_count FROM scorer_totals WHERE experiment_id = ? AND score_count > 0"
-        " ORDER BY scorer_name",
+        " AND scorer_name NOT IN (SELECT scorer_name FROM version_totals WHERE experiment_id = ?"
+        " GROUP BY scorer_name HAVING COUNT(*) > 1) ORDER BY scorer_name",
+        experiment_id,
         experiment_id,
     )
     return {name: float(Fraction(total) / count) for name, total, count in rows}

@@ -1,10 +1,14 @@
 """Projects, and the one rule of who sees what: a scope is a project's id, or None for all of them."""
 
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import Project
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection
 
+T = TypeVar("T")
 DEFAULT = "default"
 Scope = str | None
 """The only project that the caller may see; None sees all."""
@@ -19,7 +23,10 @@ def project_exists(connection: Connection, project_id: str) -> bool:
     return connection.one("SELECT 1 FROM projects WHERE id = ?", project_id) is not None
 
 
-def create_project(connection: Connection, *, project_id: str, name: str) -> Project:
+def create_project(connection: Connection, *, project_id: str, name: str, scope: Scope = None) -> Project:
+    """`NOT_FOUND` for a caller who sees only another project."""
+    if scope is not None and scope != project_id:
+        raise not_found("project", project_id)
     if connection.one("SELECT 1 FROM projects WHERE id = ?", project_id):
         raise Refusal("CONFLICT", f"There is a project '{project_id}' already.", {"id": project_id})
     project = Project(id=project_id, name=name, created_at=format_instant(now()))
@@ -37,6 +44,23 @@ def require_project(connection: Connection, project_id: str, *, scope: Scope, ma
     known = project_exists(connection, project_id)
     if must_be_made(project_id, known=known, scope=scope, may_create=may_create):
         create_project(connection, project_id=project_id, name=project_id)
+
+
+class Owner(NamedTuple):
+    """Who puts something into a project."""
+
+    project_id: str
+    """The project that the request names."""
+    scope: Scope
+    """The only project that the caller may see."""
+    may_create: bool
+    """Whether a project that does not exist is made."""
+
+
+def in_project(connection: Connection, *, owner: Owner, work: Callable[[Connection], T]) -> T:
+    """`work` in a project that exists (made now for an administrator) and that the caller may write to."""
+    require_project(connection, owner.project_id, scope=owner.scope, may_create=owner.may_create)
+    return work(connection)
 
 
 def must_be_made(project_id: str, *, known: bool, scope: Scope, may_create: bool) -> bool:

@@ -11,9 +11,10 @@ from evenhand.core.objects.scores import Score
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Kind, Row, Value
 from evenhand.store.experiments import count_runs, get_experiment, open_experiment
+from evenhand.store.inline import InlineResult, ScoreResult, attach
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope
-from evenhand.store.scores import Measurement, insert_scores, scores_of_runs
+from evenhand.store.scores import scores_of_runs
 from evenhand.store.targets import Target
 
 _INSERT = """INSERT INTO runs (id, project_id, experiment_id, dataset_item_id, repeat_number, output, trace_id,
@@ -42,21 +43,20 @@ class NewRun(Struct, frozen=True, kw_only=True):
     """JSON text."""
     trace_id: str | None
     """The trace of how it came about."""
-    measurements: list[Measurement]
-    """Its inline scores."""
+    scores: list[tuple[str, ScoreResult]]
+    """Its inline scores in the order they came: the scorer's name, and what came of it."""
 
 
 def add_runs(
     connection: Connection, experiment_id: str, runs: Sequence[NewRun], *, scope: Scope
-) -> tuple[RunsAccepted, list[Target]]:
-    """Store all runs with their scores, or none; also gives the runs as targets, in order."""
+) -> RunsAccepted:
+    """Store all runs with their scores and jobs, or none."""
     experiment = open_experiment(connection, experiment_id, scope=scope)
     _check_items(connection, experiment, runs)
     covered = _check_duplicates(connection, experiment_id, runs)
     stamp = format_instant(now())
     rows: list[tuple[Value, ...]] = []
     targets: list[Target] = []
-    scores: list[tuple[Target, Measurement]] = []
     for run in runs:
         target = Target(
             type="run",
@@ -70,12 +70,17 @@ def add_runs(
              run.trace_id, stamp)
         )  # fmt: skip
         targets.append(target)
-        scores += [(target, measurement) for measurement in run.measurements]
     connection.run_many(_INSERT, rows)
-    insert_scores(connection, scores)
+    results = [
+        InlineResult(index, score_index, name, result)
+        for index, run in enumerate(runs)
+        for score_index, (name, result) in enumerate(run.scores)
+    ]
+    skipped, jobs = attach(connection, results, targets.__getitem__)
     newly_covered = len({run.dataset_item_id for run in runs} - covered)
     count_runs(connection, experiment, added=len(runs), newly_covered=newly_covered)
-    return RunsAccepted(accepted=len(runs), run_ids=[target.id for target in targets]), targets
+    run_ids = [target.id for target in targets]
+    return RunsAccepted(accepted=len(runs), run_ids=run_ids, skipped=skipped, jobs=jobs)
 
 
 def _check_items(connection: Connection, experiment: Experiment, runs: Sequence[NewRun]) -> None:

@@ -14,12 +14,14 @@ from evenhand.store.pages import oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.targets import Target, find_targets
 from evenhand.store.totals import Counted, Key, add_to_totals
+from evenhand.store.versions import Computed, VersionKey, add_to_versions
 
 _INSERT = """INSERT INTO scores (id, project_id, target_type, target_id, trace_key, experiment_id, dataset_item_id,
-    scorer_name, number, label, rationale, config, metadata, source, created_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    scorer_name, number, label, rationale, config, metadata, source, created_at, canonical_name, scorer_version,
+    scorer_options) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _COLUMNS = (
-    "id, target_id, target_type, scorer_name, number, label, rationale, config, metadata, source, created_at"
+    "id, target_id, target_type, scorer_name, number, label, rationale, config, metadata, source, created_at,"
+    " canonical_name, scorer_version, scorer_options"
 )
 
 
@@ -37,7 +39,13 @@ class Measurement(Struct, frozen=True, kw_only=True):
     metadata: str | None = None
     """A JSON object as text."""
     source: Source = "custom"
-    """Who worked it out."""
+    """Who computed it."""
+    canonical_name: str | None = None
+    """The scorer that the service ran, by its one name; None for a submitted value."""
+    version: str | None = None
+    """Its version."""
+    options: str | None = None
+    """The options it ran with, defaults included: JSON text."""
 
 
 class ScoreRequest(Struct, frozen=True, kw_only=True):
@@ -82,7 +90,8 @@ def insert_scores(connection: Connection, scores: Sequence[tuple[Target, Measure
         rows.append(
             (score.id, target.project_id, target.type, target.id, target.trace_key, target.experiment_id,
              target.dataset_item_id, measurement.scorer_name, number, label, measurement.rationale,
-             measurement.config, measurement.metadata, measurement.source, stamp)
+             measurement.config, measurement.metadata, measurement.source, stamp, measurement.canonical_name,
+             measurement.version, measurement.options)
         )  # fmt: skip
         made.append(score)
     with connection.pipelined():
@@ -103,11 +112,15 @@ def _made(target: Target, measurement: Measurement, stamp: str) -> Score:
         metadata=_raw(measurement.metadata),
         source=measurement.source,
         created_at=stamp,
+        canonical_name=measurement.canonical_name,
+        scorer_version=measurement.version,
+        scorer_options=_raw(measurement.options),
     )
 
 
 def _count(connection: Connection, scores: Sequence[tuple[Target, Measurement]]) -> None:
     counted: defaultdict[Key, list[Counted]] = defaultdict(list)
+    computed: defaultdict[VersionKey, list[Computed]] = defaultdict(list)
     for target, measurement in scores:
         if target.experiment_id is None or target.dataset_item_id is None:
             continue
@@ -115,8 +128,13 @@ def _count(connection: Connection, scores: Sequence[tuple[Target, Measurement]])
         number, label = (None, value) if isinstance(value, str) else (value, None)
         key = (target.experiment_id, measurement.scorer_name)
         counted[key].append(Counted(target.id, target.dataset_item_id, number, label))
+        if measurement.canonical_name is not None:
+            version = VersionKey(*key, measurement.canonical_name, measurement.version or "")
+            computed[version].append(Computed(value, measurement.options or "{}"))
     if counted:
         add_to_totals(connection, counted)
+    if computed:
+        add_to_versions(connection, computed)
 
 
 def list_scores(
@@ -183,6 +201,9 @@ def _score(row: Row) -> Score:
         metadata=_raw(row[8]),
         source=row[9],
         created_at=row[10],
+        canonical_name=row[11],
+        scorer_version=row[12],
+        scorer_options=_raw(row[13]),
     )
 
 

@@ -9,6 +9,7 @@ from msgspec import Raw
 from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
 from evenhand.core.jsontext import encode_text
+from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.jobs import Rule, RuleFilter
 from evenhand.core.spans import SpanRecord
 from evenhand.core.timestamps import format_instant, now
@@ -70,10 +71,11 @@ def list_rules(connection: Connection, *, project_id: str, before: str | None, l
     return [_rule(row) for row in rows]
 
 
-def delete_rule(connection: Connection, rule_id: str, *, scope: Scope) -> None:
+def delete_rule(connection: Connection, rule_id: str, *, scope: Scope) -> Deleted:
     """The rule; scores and jobs that it asked for stay."""
     get_rule(connection, rule_id, scope=scope)
     connection.run("DELETE FROM scoring_rules WHERE id = ?", rule_id)
+    return Deleted(deleted=True, id=rule_id)
 
 
 def ask_rules(connection: Connection, project_id: str) -> Callable[[], list[Rule]]:

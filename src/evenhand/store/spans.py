@@ -10,7 +10,7 @@ from evenhand.core.ids import new_id
 from evenhand.core.objects.jobs import Rule
 from evenhand.core.spans import SpanRecord, cycle_members, instant
 from evenhand.core.timestamps import format_instant
-from evenhand.store.arrivals import SPAN_COLUMNS, Batch, Facts, prepare, with_models
+from evenhand.store.arrivals import SPAN_COLUMNS, Batch, RootFields, prepare, with_models
 from evenhand.store.connection import Connection, Value
 from evenhand.store.jobs import add_jobs
 from evenhand.store.scoring_rules import ask_rules, jobs_for
@@ -27,7 +27,7 @@ class Stored(NamedTuple):
     """What the checks need to know of a trace that is there already."""
 
     key: str
-    facts: Facts
+    facts: RootFields
     models: str
 
 
@@ -84,7 +84,7 @@ def look(connection: Connection, batch: Batch) -> Known:
             batch.project_id,
         )
     return Known(
-        bool(project()), rules(), {row[0]: Stored(row[1], Facts(*row[3:]), row[2]) for row in traces()}
+        bool(project()), rules(), {row[0]: Stored(row[1], RootFields(*row[3:]), row[2]) for row in traces()}
     )
 
 
@@ -218,7 +218,9 @@ def _second_roots(traces: dict[str, Stored], batch: Batch) -> list[Fault]:
 
 def _foreign_parents(connection: Connection, batch: Batch) -> list[Fault]:
     """Spans whose parent is known, but only in other traces."""
-    outside: set[str | None] = set().union(*(arriving.outside for arriving in batch.by_trace.values()))
+    outside: set[str | None] = set().union(
+        *(arriving.missing_parents for arriving in batch.by_trace.values())
+    )
     if not outside:
         return []
     homes: dict[str | None, set[str]] = defaultdict(set)
@@ -250,15 +252,15 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
         stored = traces.get(trace_id)
         if stored is None:
             key = new_id()
-            facts = arriving.facts or Facts()
+            facts = arriving.root or RootFields()
             new += (
                 key, trace_id, created_at_of(key), *facts, with_models("", arriving.models), *arriving.counts
             )  # fmt: skip
         else:
             key = stored.key
             facts = stored.facts
-            if arriving.facts is not None and facts.root_span_id is None:
-                facts = arriving.facts
+            if arriving.root is not None and facts.root_span_id is None:
+                facts = arriving.root
             known.append((*facts, with_models(stored.models, arriving.models), *arriving.counts, key))
         keys[trace_id] = key
         span_keys += [key] * len(arriving.spans)

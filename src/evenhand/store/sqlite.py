@@ -2,11 +2,13 @@
 
 import fcntl
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from evenhand.core.errors import StoreError, StoreFull, StoreTimeout, StoreUnavailable
-from evenhand.store.connection import LARGEST, LIST, Bound, Connection, Kind, Row, Value, in_blocks
+from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value
 
 MINIMUM = (3, 35, 0)
 """RETURNING and the JSON functions are relied upon."""
@@ -22,10 +24,13 @@ PAGE_SIZE = 4096
 LOG_BYTES = 64 * 1024 * 1024
 """How long the write-ahead log grows before its pages go into the file."""
 BUSY_SECONDS = 5.0
+MAX_ROWS = 512
+"""Rows that one statement inserts."""
 VERIFY_SECONDS = 5.0
 _ENCODE = msgspec.json.Encoder().encode
 _DECODE = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
 _STEPS_BETWEEN_CLOCK_LOOKS = 20_000
+_INSERT_ROW = re.compile(r"(INSERT .*?)\bVALUES (\(\?(?:,\s*\?)*\))(.*)", re.DOTALL)
 
 
 class SqliteConnection:
@@ -79,21 +84,24 @@ class SqliteConnection:
         return self._raw.execute(statement, bound).rowcount
 
     def run_many(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
-        # Not `executemany`: every row there is a call that gives up the interpreter's lock and waits for it again.
-        for statement, values in in_blocks(sql, rows):
-            self._raw.execute(statement, values)
+        found = _INSERT_ROW.fullmatch(sql) if len(rows) > 1 else None
+        if found is None:
+            for row in rows:
+                self._raw.execute(sql, row)
+            return
+        head, row, tail = found.groups()
+        values = list(chain.from_iterable(rows))
+        for statement, bound in _inserts(head, (), row.count("?"), values, tail):
+            self._raw.execute(statement, bound)
 
     def insert_many(
         self, table: str, always: Mapping[str, Value], columns: Sequence[str], values: Sequence[Value]
     ) -> None:
-        width = len(columns)
-        for start in range(0, len(values), LARGEST * width):
-            some = values[start : start + LARGEST * width]
-            count = len(some) // width
-            rows = 1 << (count - 1).bit_length()
-            statement = _several(table, tuple(always), tuple(columns), rows)
-            nothing = [None] * ((rows - count) * width)
-            self._raw.execute(statement, [*always.values(), *some, *nothing, count])
+        # OR FAIL: a statement that fails takes its transaction or savepoint along, so SQLite need not keep a copy of
+        # every page that it changes.
+        head = f"INSERT OR FAIL INTO {table} ({', '.join((*always, *columns))})"
+        for statement, bound in _inserts(head, tuple(always.values()), len(columns), values, ""):
+            self._raw.execute(statement, bound)
 
     def script(self, sql: str) -> None:
         # `executescript` would commit first; a migration must stay in its transaction.
@@ -134,17 +142,28 @@ class SqliteConnection:
             copy.close()
 
 
-@lru_cache(maxsize=256)
-def _several(table: str, always: tuple[str, ...], columns: tuple[str, ...], rows: int) -> str:
-    """A statement for up to so many rows: few different ones have to be prepared, and few be run. Each call gives up
-    the interpreter's lock and waits for it again."""
-    names = ", ".join((*always, *columns))
-    # OR FAIL: a statement that fails takes its transaction or savepoint along, so SQLite need not keep a copy of
-    # every page that it changes.
-    insert = f"INSERT OR FAIL INTO {table} ({names})"
-    one = f"({', '.join('?' * len(columns))})"
-    source = f"(VALUES {', '.join([one] * rows)}) LIMIT ?"
-    return f"{insert} SELECT {'?, ' * len(always)}* FROM {source}"  # noqa: S608  constant names
+def _inserts(
+    head: str, shared: Sequence[Value], width: int, values: Sequence[Value], tail: str
+) -> Iterator[tuple[str, list[Value]]]:
+    """Statements that insert `values`, `width` of them to a row after the `shared` ones, and what to bind.
+
+    Not `executemany`: it gives up the interpreter's lock and waits for it again for every row. A statement takes a
+    power of two of rows, filled up with nulls and cut by a `LIMIT`: few statements to run, and few to prepare.
+    """
+    for start in range(0, len(values), MAX_ROWS * width):
+        block = values[start : start + MAX_ROWS * width]
+        count = len(block) // width
+        rows = 1 << (count - 1).bit_length()
+        nothing = [None] * ((rows - count) * width)
+        yield _insert(head, len(shared), width, rows, tail), [*shared, *block, *nothing, count]
+
+
+@lru_cache(maxsize=1024)
+def _insert(head: str, shared: int, width: int, rows: int, tail: str) -> str:
+    row = f"({', '.join('?' * width)})"
+    # WHERE true: without it SQLite takes the ON of `ON CONFLICT` for that of a join.
+    source = f"(VALUES {', '.join([row] * rows)}) WHERE true LIMIT ?"
+    return f"{head} SELECT {'?, ' * shared}* FROM {source} {tail}"  # noqa: S608  constants of this package
 
 
 def _take_turn(turn: int) -> None:

@@ -13,6 +13,7 @@ from evenhand.store.totals import (
     label_totals,
     scorer_totals,
 )
+from evenhand.store.versions import VersionKey, VersionTotals, version_totals, versions_by_scorer
 
 
 class KeptScorer(Struct, frozen=True, kw_only=True):
@@ -24,6 +25,8 @@ class KeptScorer(Struct, frozen=True, kw_only=True):
     """Items by their number of scores and of passes."""
     labels: dict[str, int]
     """How often each label was given."""
+    versions: dict[VersionKey, VersionTotals]
+    """What computed the scores, by version."""
 
 
 class KeptSummary(Struct, frozen=True, kw_only=True):
@@ -41,11 +44,13 @@ def read_summary(connection: Connection, experiment_id: str, *, scope: Scope) ->
     experiment = get_experiment(connection, experiment_id, scope=scope)
     row = connection.one("SELECT item_count FROM datasets WHERE id = ?", experiment.dataset_id)
     labels = label_totals(connection, experiment_id)
+    versions = versions_by_scorer(connection, experiment_id)
     scorers = {
         name: KeptScorer(
             totals=totals,
             clusters=cluster_totals(connection, experiment_id, name),
             labels=labels.get(name, {}),
+            versions=versions.get(name, {}),
         )
         for (_, name), totals in sorted(scorer_totals(connection, [experiment_id]).items())
     }
@@ -54,8 +59,9 @@ def read_summary(connection: Connection, experiment_id: str, *, scope: Scope) ->
 
 def read_scorer(
     connection: Connection, experiment_id: str, scorer_name: str, *, scope: Scope
-) -> ScorerTotals:
-    """The totals of one scorer, all zero when it has scored nothing."""
+) -> tuple[ScorerTotals, list[VersionKey]]:
+    """The totals of one scorer, all zero when it has scored nothing, and the versions that computed them."""
     get_experiment(connection, experiment_id, scope=scope)
     found = scorer_totals(connection, [experiment_id], [scorer_name])
-    return found.get((experiment_id, scorer_name), ScorerTotals())
+    versions = version_totals(connection, [experiment_id], [scorer_name])
+    return found.get((experiment_id, scorer_name), ScorerTotals()), list(versions)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from evenhand.core.objects.scores import TargetType
 from evenhand.store.connection import Connection
-from evenhand.store.projects import Scope
+from evenhand.store.projects import Scope, not_found
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -38,6 +38,8 @@ class Material(Struct, frozen=True, kw_only=True):
     """What went in."""
     expected_output: str | None
     """What was expected; spans have none."""
+    metadata: str | None = None
+    """The item's, or the span's own."""
 
 
 def find_runs(connection: Connection, ids: Iterable[str]) -> dict[str, Target]:
@@ -93,25 +95,53 @@ def find_targets(
 
 def read_material(connection: Connection, targets: Sequence[Target]) -> list[Material]:
     """What scorers look at, for each target in order."""
+    runs = _materials_of_runs(connection, [target for target in targets if target.type == "run"])
     return [
-        _run_material(connection, target) if target.type == "run" else _span_material(connection, target)
+        runs.get(target.id, _nothing(target)) if target.type == "run" else _span_material(connection, target)
         for target in targets
     ]
 
 
-def _run_material(connection: Connection, target: Target) -> Material:
-    row = connection.one(
-        "SELECT runs.output, dataset_items.input, dataset_items.expected_output FROM runs"
-        " LEFT JOIN dataset_items ON dataset_items.id = runs.dataset_item_id WHERE runs.id = ?",
-        target.id,
-    )
-    output, given, expected = row if row is not None else (None, None, None)
-    return Material(target=target, output=output, input=given, expected_output=expected)
+def _nothing(target: Target) -> Material:
+    """Of a target that is gone."""
+    return Material(target=target, output=None, input=None, expected_output=None)
+
+
+def require_material(
+    connection: Connection, wanted: Sequence[tuple[TargetType, str, Scope]]
+) -> list[Material]:
+    """What scorers look at, for each (type, id, scope); `NOT_FOUND` for a target that does not exist."""
+    targets: list[Target] = []
+    for target, (kind, target_id, _) in zip(find_targets(connection, wanted), wanted, strict=True):
+        if target is None:
+            raise not_found(kind, target_id)
+        targets.append(target)
+    return read_material(connection, targets)
+
+
+def _materials_of_runs(connection: Connection, runs: Sequence[Target]) -> dict[str, Material]:
+    """By id: a batch of thousands asks once."""
+    targets = {run.id: run for run in runs}
+    if not targets:
+        return {}
+    rows = connection.look_up(
+        "runs.id, runs.output, dataset_items.input, dataset_items.expected_output, dataset_items.metadata",
+        "FROM runs LEFT JOIN dataset_items ON dataset_items.id = runs.dataset_item_id WHERE runs.id IN [?]",
+        sorted(targets),
+    )()
+    return {
+        row[0]: Material(
+            target=targets[row[0]], output=row[1], input=row[2], expected_output=row[3], metadata=row[4]
+        )
+        for row in rows
+    }
 
 
 def _span_material(connection: Connection, target: Target) -> Material:
     row = connection.one(
-        "SELECT output, input FROM spans WHERE trace_key = ? AND id = ?", target.trace_key, target.id
+        "SELECT output, input, metadata FROM spans WHERE trace_key = ? AND id = ?",
+        target.trace_key,
+        target.id,
     )
-    output, given = row if row is not None else (None, None)
-    return Material(target=target, output=output, input=given, expected_output=None)
+    output, given, metadata = row if row is not None else (None, None, None)
+    return Material(target=target, output=output, input=given, expected_output=None, metadata=metadata)

@@ -3,12 +3,14 @@
 import hashlib
 import secrets
 
+from msgspec.structs import replace
+
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import NewToken, Role, Token
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
 from evenhand.store.pages import oldest_first
-from evenhand.store.projects import Scope, not_found
+from evenhand.store.projects import Owner, Scope, not_found, require_project
 
 PREFIX = "evh"
 TRUSTED_SECONDS = 2.0
@@ -49,6 +51,26 @@ def create_token(connection: Connection, *, name: str, project_id: str | None, r
         made.created_at,
     )
     return made
+
+
+def create_token_for(
+    connection: Connection,
+    *,
+    owner: Owner | None,
+    name: str,
+    role: Role,
+    shown: list[NewToken],
+) -> NewToken:
+    """A new token without its secret, which is only in `shown`: what an idempotency key repeats is stored.
+
+    Without an owner the token is for all projects.
+    """
+    if owner is not None:
+        require_project(connection, owner.project_id, scope=owner.scope, may_create=owner.may_create)
+    project_id = None if owner is None else owner.project_id
+    token = create_token(connection, name=name, project_id=project_id, role=role)
+    shown[:] = [token]  # a transaction may be tried again
+    return replace(token, token="")
 
 
 def find_token(connection: Connection, token_id: str) -> tuple[Token, str] | None:

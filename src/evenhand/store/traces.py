@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from evenhand.core.ids import new_id
-from evenhand.core.objects.annotations import QueuedRoot, QueuedSince, QueueItem, QueueStatus
+from evenhand.core.objects.annotations import Queued, QueuedRoot, QueuedSince, QueueItem, QueueStatus
+from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.scores import Score
 from evenhand.core.objects.traces import Span, SpanError, Trace, TraceRow
 from evenhand.core.spans import instant
@@ -58,9 +59,14 @@ def key_from(milliseconds: int) -> str:
 
 
 def find_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None) -> Row:
-    """The row of `_TRACE`. An id may occur in several projects; the caller's own, or the newest, is meant."""
+    """The row of `_TRACE`. An id may occur in several projects; the caller's own, or the newest, is meant.
+
+    A caller who names a project other than the one its token belongs to sees nothing there.
+    """
     project = scope if scope is not None else project_id
-    if project is None:
+    if project_id not in (None, project):
+        row = None
+    elif project is None:
         # Not `ORDER BY … LIMIT 1`: that lets PostgreSQL walk over all traces, the newest first, until it meets one.
         rows = connection.all(f"SELECT {_TRACE} FROM traces WHERE id = ?", trace_id)  # noqa: S608  constant columns
         row = max(rows, key=itemgetter(0), default=None)
@@ -141,12 +147,13 @@ def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[
 
 def delete_trace(
     connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
-) -> None:
+) -> Deleted:
     """The trace, its spans and their scores. Annotations stay: they are what a person said."""
     row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
     connection.run("DELETE FROM scores WHERE trace_key = ?", row[0])
     connection.run("DELETE FROM spans WHERE trace_key = ?", row[0])
     connection.run("DELETE FROM traces WHERE trace_key = ?", row[0])
+    return Deleted(deleted=True, id=trace_id)
 
 
 def queue_trace(
@@ -162,10 +169,11 @@ def queue_trace(
 
 def unqueue_trace(
     connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
-) -> None:
+) -> Queued:
     """Take the trace out of the queue; one that is not there stays so."""
     row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
     connection.run("UPDATE traces SET queue_key = NULL WHERE trace_key = ?", row[0])
+    return Queued(trace_id=trace_id, queued=False)
 
 
 def list_queue(

@@ -1,20 +1,19 @@
-"""The one thread that changes the database, and the commit that many requests share.
+"""The one thread that changes the database, with group commit.
 
-Whatever is waiting when the thread comes round is done in one transaction and made durable with one fsync. Each
-piece of work has its own savepoint, so one that is refused leaves no trace and disturbs no other. Work of the same
-kind can be handed over as items, and is then done for all items of the group at once.
+All writes that are waiting are done in one transaction and made durable with one fsync. Each has its own savepoint,
+so one that is refused leaves no trace and affects no other. Writes of the same kind can be submitted as items, and are
+then done for all items of the group at once.
 """
 
 import asyncio
 import logging
 import random
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from evenhand.core.errors import EvenhandError, StoreBusy, StoreFull, StoreUnavailable
@@ -24,29 +23,27 @@ T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741  one letter for an item's type
 
 Work = Callable[[Connection], T]
-"""A piece of work inside a transaction."""
+"""A function that reads and changes the database inside a transaction."""
 BatchedWork = Callable[[Connection, Sequence[I]], Sequence[T | Exception]]
-"""The same for many items at once: one result or error for each, in order. It checks before it changes anything:
-an item that gets an error must have left no trace."""
+"""The same for many items at once: returns one result or error for each, in order. It checks before it changes
+anything: an item that gets an error must have left no trace."""
 
 ATTEMPTS = 5
-SETTLING_PAUSES = (0.0, 0.1, 0.5)
-"""Seconds to wait before each try to find out what became of work that may be done again."""
-SIBLINGS = 4
-"""How many requests must have shared a commit for the next one to wait for as many."""
-LINGER_SECONDS = 0.01
-"""How long it waits at most."""
-STRAY_SECONDS = 1.0
-"""How often an idle writer looks for work whose event loop ended before it could wake the writer."""
-IMPATIENT_SECONDS = 0.001
-"""How long another thread may keep the interpreter while a large batch is written; Python's own limit is 5 ms."""
+RETRY_PAUSES = (0.0, 0.1, 0.5)
+"""Seconds to wait before each retry of repeatable writes whose commit has an unknown outcome."""
+COMMIT_SIBLINGS = 4
+"""How many writes must have shared a commit for the next one to wait for as many."""
+MAX_WAIT_SECONDS = 0.01
+"""How long it waits for them at most."""
+IDLE_CHECK_SECONDS = 1.0
+"""How often an idle writer looks for writes whose event loop ended before it could wake the writer."""
 log = logging.getLogger("evenhand.store")
 
 
-class Job:
-    """One piece of work that waits, and where its result goes."""
+class PendingWrite:
+    """A write in the queue, and the future for its result."""
 
-    __slots__ = ("batched", "error", "future", "item", "large", "loop", "repeatable", "result", "work")
+    __slots__ = ("batched", "error", "future", "item", "loop", "repeatable", "result", "work")
 
     def __init__(
         self,
@@ -55,10 +52,8 @@ class Job:
         item: Any,
         *,
         repeatable: bool = False,
-        large: bool = False,
     ) -> None:
         self.repeatable = repeatable
-        self.large = large
         self.work = work
         self.batched = batched
         self.item = item
@@ -67,7 +62,7 @@ class Job:
         self.future: asyncio.Future[Any] | Future[Any] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
 
-    def settle(self) -> None:
+    def resolve(self) -> None:
         future = self.future
         assert future is not None
         if future.done():
@@ -78,9 +73,9 @@ class Job:
             future.set_result(self.result)
 
 
-def _settle_all(jobs: list[Job]) -> None:
-    for job in jobs:
-        job.settle()
+def _resolve_all(writes: list[PendingWrite]) -> None:
+    for write in writes:
+        write.resolve()
 
 
 class Writer:
@@ -90,16 +85,15 @@ class Writer:
         self._dialect = dialect
         self._capacity = capacity
         self._group_limit = group_limit
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[PendingWrite] = deque()
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
-        self._waking: set[asyncio.AbstractEventLoop] = set()
-        self._called = False
+        self._loops_to_wake: set[asyncio.AbstractEventLoop] = set()
+        self._woken = False
         self._closing = False
-        self._usual_patience = sys.getswitchinterval()
         self._connection: Connection | None = None
-        self.groups = 0
-        self.jobs = 0
+        self.commit_count = 0
+        self.write_count = 0
         self.refused_busy = 0
         self.reopened = 0
         self._thread = threading.Thread(target=self._loop, name="evenhand-writer", daemon=True)
@@ -114,54 +108,54 @@ class Writer:
         return len(self._waiting)
 
     async def submit(self, work: Work[T], *, repeatable: bool = False) -> T:
-        """The result of `work` once it is durable, or the error that it raised. Work is `repeatable` when doing it
-        again after a commit whose outcome is unknown changes nothing more."""
-        return await self._enqueue_async(Job(work, None, None, repeatable=repeatable))  # type: ignore[no-any-return]
+        """The result of `work` once it is durable, or the error that it raised. It is `repeatable` when doing it again
+        after a commit with an unknown outcome changes nothing more."""
+        return await self._enqueue_async(PendingWrite(work, None, None, repeatable=repeatable))  # type: ignore[no-any-return]
 
-    def submit_item(self, batched: BatchedWork[I, T], item: I, *, large: bool = False) -> "asyncio.Future[T]":
-        """The same for one item of work that is done for many at once; `large` when it takes milliseconds."""
-        return self._enqueue_async(Job(None, batched, item, large=large))
+    def submit_item(self, batched: BatchedWork[I, T], item: I) -> "asyncio.Future[T]":
+        """The result of `batched` for `item`, once it is durable."""
+        return self._enqueue_async(PendingWrite(None, batched, item))
 
     def submit_and_wait(self, work: Work[T]) -> T:
         """`submit` for threads without an event loop."""
-        job = Job(work, None, None)
+        write = PendingWrite(work, None, None)
         future: Future[T] = Future()
-        job.future = future
-        self._enqueue(job)
+        write.future = future
+        self._enqueue(write)
         self._wake_up(None)
         return future.result()
 
-    def _enqueue_async(self, job: Job) -> "asyncio.Future[Any]":
-        loop = job.loop = asyncio.get_running_loop()
-        future = job.future = loop.create_future()
-        # The thread is woken once the loop has gone round: requests that came together share a commit.
-        if self._enqueue(job):
+    def _enqueue_async(self, write: PendingWrite) -> "asyncio.Future[Any]":
+        loop = write.loop = asyncio.get_running_loop()
+        future = write.future = loop.create_future()
+        # The thread is woken at the end of the loop's iteration, so that requests that came together share a commit.
+        if self._enqueue(write):
             loop.call_soon(self._wake_up, loop)
         return future
 
-    def _enqueue(self, job: Job) -> bool:
-        """True when nobody has promised yet to wake the thread once the loop of this job has gone round."""
+    def _enqueue(self, write: PendingWrite) -> bool:
+        """True when the caller has to schedule waking the thread."""
         with self._lock:
             if self._closing:
                 raise StoreUnavailable("the server is stopping")
             if len(self._waiting) >= self._capacity:
                 self.refused_busy += 1
                 raise StoreBusy("too many writes are waiting")
-            self._waiting.append(job)
-            if job.loop is None or job.loop in self._waking:
+            self._waiting.append(write)
+            if write.loop is None or write.loop in self._loops_to_wake:
                 return False
-            self._waking.add(job.loop)
+            self._loops_to_wake.add(write.loop)
             return True
 
     def _wake_up(self, loop: asyncio.AbstractEventLoop | None) -> None:
         with self._wake:
             if loop is not None:
-                self._waking.discard(loop)
-            self._called = True
+                self._loops_to_wake.discard(loop)
+            self._woken = True
             self._wake.notify()
 
     def close(self) -> None:
-        """Finish what waits, then stop."""
+        """Finish the waiting writes, then stop."""
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -174,88 +168,74 @@ class Writer:
     def _loop(self) -> None:
         while True:
             with self._wake:
-                while not (self._called and self._waiting) and not self._closing:
-                    if not self._wake.wait(STRAY_SECONDS) and self._waiting:
-                        self._waking = {loop for loop in self._waking if not loop.is_closed()}
+                while not (self._woken and self._waiting) and not self._closing:
+                    if not self._wake.wait(IDLE_CHECK_SECONDS) and self._waiting:
+                        self._loops_to_wake = {loop for loop in self._loops_to_wake if not loop.is_closed()}
                         break
                 if not self._waiting:
                     return
                 count = min(len(self._waiting), self._group_limit)
                 group = [self._waiting.popleft() for _ in range(count)]
-                self._called = bool(self._waiting)
+                self._woken = bool(self._waiting)
             started = time.monotonic()
-            if any(job.large for job in group):
-                with self._impatience():
-                    self._finish(group)
-            else:
-                self._finish(group)
+            self._finish(group)
             self._deliver(group)
-            if count >= SIBLINGS:
-                self._linger(count, time.monotonic() - started)
+            if count >= COMMIT_SIBLINGS:
+                self._wait_for_more(count, time.monotonic() - started)
 
-    @contextmanager
-    def _impatience(self) -> Iterator[None]:
-        """Every statement gives up the interpreter's lock and asks for it again. Requests that are read meanwhile keep
-        it for as long as they may: a few statements with a batch each would mostly wait."""
-        sys.setswitchinterval(min(IMPATIENT_SECONDS, self._usual_patience))
-        try:
-            yield
-        finally:
-            sys.setswitchinterval(self._usual_patience)
+    def _wait_for_more(self, count: int, seconds: float) -> None:
+        """Wait a moment for the clients that were just answered, because many of them have more to write.
 
-    def _linger(self, count: int, seconds: float) -> None:
-        """Wait a moment for those who were just answered: many of them have more to write.
-
-        Without this, callers fall into two halves that take turns, and the thread of the event loop and this one
-        contend for the interpreter's lock all the time (docs/decisions/0106-writers-wait-for-each-other.md).
+        Without this, clients fall into two halves that take turns, and the event loop's thread and this one contend
+        for the interpreter's lock all the time (docs/decisions/0106-writers-wait-for-each-other.md).
         """
         with self._wake:
             wanted = min(len(self._waiting) + count, self._group_limit)
             self._wake.wait_for(
-                lambda: self._closing or len(self._waiting) >= wanted, min(LINGER_SECONDS, seconds)
+                lambda: self._closing or len(self._waiting) >= wanted, min(MAX_WAIT_SECONDS, seconds)
             )
 
-    def _finish(self, group: list[Job]) -> None:
-        self.groups += 1
-        self.jobs += len(group)
+    def _finish(self, group: list[PendingWrite]) -> None:
+        self.commit_count += 1
+        self.write_count += len(group)
         try:
             self._attempt(group)
         except StoreUnavailable as error:
-            # The commit may have been made or not. Whoever can ask again does; the others are told that it failed.
-            for job in group:
-                job.error = error
-            self._settle_unknown([job for job in group if job.repeatable])
+            # The commit may have succeeded. Repeatable writes are tried again; the others fail.
+            for write in group:
+                write.error = error
+            self._retry_unknown([write for write in group if write.repeatable])
         except Exception as error:
-            # One piece of work may be at fault (or too big for the disk) where the others are not.
-            for job in group:
-                job.error = error
+            # A single write may have caused it, or be too big for the disk; the others can still succeed.
+            for write in group:
+                write.error = error
                 if len(group) > 1:
-                    self._attempt_alone(job)
+                    self._attempt_alone(write)
 
-    def _attempt_alone(self, job: Job) -> None:
+    def _attempt_alone(self, write: PendingWrite) -> None:
         try:
-            self._attempt([job])
+            self._attempt([write])
         except Exception as error:
-            job.error = error
+            write.error = error
 
-    def _settle_unknown(self, jobs: list[Job]) -> None:
-        """Do again what finds out by itself whether it was done already."""
-        for pause in SETTLING_PAUSES:
-            if not jobs:
+    def _retry_unknown(self, writes: list[PendingWrite]) -> None:
+        """Retry repeatable writes: they find out themselves whether they were done."""
+        for pause in RETRY_PAUSES:
+            if not writes:
                 return
             time.sleep(pause)
             try:
-                self._attempt(jobs)
+                self._attempt(writes)
                 return
             except StoreUnavailable as error:
-                for job in jobs:
-                    job.error = error
+                for write in writes:
+                    write.error = error
             except Exception:
-                for job in jobs:
-                    self._attempt_alone(job)
+                for write in writes:
+                    self._attempt_alone(write)
                 return
 
-    def _attempt(self, group: list[Job]) -> None:
+    def _attempt(self, group: list[PendingWrite]) -> None:
         for attempt in range(ATTEMPTS):
             try:
                 self._transact(group)
@@ -270,7 +250,7 @@ class Writer:
                     raise ours from error
                 time.sleep(random.uniform(0, 0.02 * 2**attempt))
 
-    def _transact(self, group: list[Job]) -> None:
+    def _transact(self, group: list[PendingWrite]) -> None:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._dialect.reopen_writer()
@@ -279,66 +259,66 @@ class Writer:
         connection.begin()
         alone = len(group) == 1
         done: set[int] = set()
-        for position, job in enumerate(group):
+        for position, write in enumerate(group):
             if position in done:
                 continue
-            if job.batched is None:
-                self._run_work(connection, job, alone=alone)
+            if write.batched is None:
+                self._run_work(connection, write, alone=alone)
                 continue
-            same = [n for n in range(position, len(group)) if group[n].batched is job.batched]
+            same = [n for n in range(position, len(group)) if group[n].batched is write.batched]
             done.update(same)
             self._run_items(connection, [group[n] for n in same], alone=len(same) == len(group))
         connection.commit()
 
-    def _run_work(self, connection: Connection, job: Job, *, alone: bool) -> None:
-        job.result, job.error = None, None
-        assert job.work is not None
+    def _run_work(self, connection: Connection, write: PendingWrite, *, alone: bool) -> None:
+        write.result, write.error = None, None
+        assert write.work is not None
         if not alone:
             connection.run("SAVEPOINT work")
         try:
-            job.result = job.work(connection)
+            write.result = write.work(connection)
         except Exception as error:
-            if self._concerns_all(error) or alone:
+            if self._affects_the_group(error) or alone:
                 raise
             connection.run("ROLLBACK TO SAVEPOINT work")
             connection.run("RELEASE SAVEPOINT work")
-            job.error = self._dialect.translate_error(error)
+            write.error = self._dialect.translate_error(error)
             return
         if not alone:
             connection.run("RELEASE SAVEPOINT work")
 
-    def _run_items(self, connection: Connection, jobs: list[Job], *, alone: bool) -> None:
-        batched = jobs[0].batched
+    def _run_items(self, connection: Connection, writes: list[PendingWrite], *, alone: bool) -> None:
+        batched = writes[0].batched
         assert batched is not None
         if alone:
-            # Nothing else in the transaction: whatever goes wrong takes it back as a whole.
-            self._note(jobs, batched(connection, [job.item for job in jobs]))
+            # Nothing else is in the transaction, so an error rolls it back as a whole.
+            self._record(writes, batched(connection, [write.item for write in writes]))
             return
         connection.run("SAVEPOINT items")
         try:
-            results = batched(connection, [job.item for job in jobs])
+            results = batched(connection, [write.item for write in writes])
         except Exception as error:
-            if self._concerns_all(error):
+            if self._affects_the_group(error):
                 raise
             connection.run("ROLLBACK TO SAVEPOINT items")
             connection.run("RELEASE SAVEPOINT items")
-            if len(jobs) == 1:
-                jobs[0].error = self._dialect.translate_error(error)
+            if len(writes) == 1:
+                writes[0].error = self._dialect.translate_error(error)
             else:
-                for job in jobs:
-                    self._run_items(connection, [job], alone=False)
+                for write in writes:
+                    self._run_items(connection, [write], alone=False)
             return
         connection.run("RELEASE SAVEPOINT items")
-        self._note(jobs, results)
+        self._record(writes, results)
 
     @staticmethod
-    def _note(jobs: list[Job], results: Sequence[Any]) -> None:
-        for job, result in zip(jobs, results, strict=True):
-            job.error = result if isinstance(result, Exception) else None
-            job.result = None if job.error else result
+    def _record(writes: list[PendingWrite], results: Sequence[Any]) -> None:
+        for write, result in zip(writes, results, strict=True):
+            write.error = result if isinstance(result, Exception) else None
+            write.result = None if write.error else result
 
-    def _concerns_all(self, error: Exception) -> bool:
-        """True for what says nothing about the one piece of work: the disk, the connection, a deadlock."""
+    def _affects_the_group(self, error: Exception) -> bool:
+        """True for an error that is not the write's own: the disk, the connection, a deadlock."""
         ours = self._dialect.translate_error(error)
         return (
             self._dialect.lasting_failure(error)
@@ -362,14 +342,14 @@ class Writer:
                 connection.close()
 
     @staticmethod
-    def _deliver(group: list[Job]) -> None:
-        by_loop: dict[asyncio.AbstractEventLoop | None, list[Job]] = {}
-        for job in group:
-            by_loop.setdefault(job.loop, []).append(job)
-        for loop, jobs in by_loop.items():
+    def _deliver(group: list[PendingWrite]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop | None, list[PendingWrite]] = {}
+        for write in group:
+            by_loop.setdefault(write.loop, []).append(write)
+        for loop, writes in by_loop.items():
             if loop is None:
-                _settle_all(jobs)
+                _resolve_all(writes)
                 continue
-            # A loop that was closed meanwhile has nobody left to tell.
+            # The loop may have been closed meanwhile; then nobody waits for the result.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle_all, jobs)
+                loop.call_soon_threadsafe(_resolve_all, writes)

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
-from evenhand.core.objects.scores import Score
+from evenhand.core.objects.scores import InlineScoreJob, Score, SkippedInlineScore
 
 Status = Literal["created", "running", "completed"]
 
@@ -57,13 +57,34 @@ class Run(Struct, frozen=True, kw_only=True):
     """When it was stored."""
 
 
-class RunsAccepted(Struct, frozen=True, kw_only=True):
+class RunsAccepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a submission of runs did."""
 
     accepted: int
     """How many were stored: all of them."""
     run_ids: list[str]
     """In the order of the request."""
+    skipped: list[SkippedInlineScore] = field(default_factory=list)
+    """The inline scores that do not exist, and why; absent when there are none."""
+    jobs: list[InlineScoreJob] = field(default_factory=list)
+    """The inline scores that jobs compute; absent when there are none."""
+
+
+class ScorerVersion(Struct, frozen=True, kw_only=True):
+    """The scores of one version of what computed them."""
+
+    canonical_name: str | None
+    """The scorer by its one name; null for submitted values and old scores, whose version is unknown."""
+    version: str | None
+    """Its version."""
+    score_count: int
+    """How many scores."""
+    mean: float | None
+    """Of their numbers; null for labels."""
+    options: Raw | None
+    """The options of one of them."""
+    options_differ: bool
+    """Whether others had other options."""
 
 
 class ScorerSummary(Struct, frozen=True, kw_only=True):
@@ -97,6 +118,10 @@ class ScorerSummary(Struct, frozen=True, kw_only=True):
     """With repeats of zeros and ones: the chance that one of k tries passes, by k."""
     pass_hat_k: dict[str, float] | None
     """The chance that all of k tries pass, by k."""
+    versions: list[ScorerVersion]
+    """What computed them; empty when all were submitted."""
+    mixed_versions: bool
+    """Whether they come from several versions of a scorer: the numbers above are then about no single measure."""
 
 
 class ExperimentSummary(Struct, frozen=True, kw_only=True):
@@ -114,6 +139,72 @@ class ExperimentSummary(Struct, frozen=True, kw_only=True):
     """By the scorer's name."""
     threshold_result: None = None
     """Always null: thresholds are asked for one by one."""
+
+
+ComparisonVerdict = Literal["PASS", "WARN", "BLOCK", "INCONCLUSIVE", "NOT_COMPARABLE"]
+
+
+class MissingRun(Struct, frozen=True, kw_only=True):
+    """An item and repeat that is not scored in both experiments."""
+
+    dataset_item_id: str
+    """The item."""
+    repeat: int
+    """Which repetition."""
+    base: str
+    """`scored`, `unscored` (a run without a number of this scorer) or `absent` (no run)."""
+    compare: str
+    """The same in the other experiment."""
+
+
+class ComparisonCoverage(Struct, frozen=True, kw_only=True):
+    """How much was compared, and how far the rest could move the difference."""
+
+    pairs: int
+    """Items and repeats with a number in both experiments."""
+    possible: int
+    """Those that should have one: every item of the dataset, in the repeats that both experiments have."""
+    base_scored: int
+    """How many of these the base has scored."""
+    compare_scored: int
+    """How many the other has scored."""
+    base_share: float
+    """The part that the base has scored."""
+    compare_share: float
+    """The part that the other has scored."""
+    worst_delta: float
+    """The difference if every missing score went against the compared experiment."""
+    best_delta: float
+    """The difference if every missing score went for it."""
+    worst_lower: float | None
+    """The lower end of the worst case's interval."""
+    best_upper: float | None
+    """The upper end of the best case's interval."""
+    missing: list[MissingRun]
+    """What is not compared; empty with `per_item=false`."""
+
+
+class CategoryDelta(Struct, frozen=True, kw_only=True):
+    """The items of one category, which their metadata name."""
+
+    category: str
+    """Its name."""
+    item_count: int
+    """How many paired items it has."""
+    base_mean: float
+    """The base's mean over them."""
+    compare_mean: float
+    """The other's."""
+    delta: float
+    """The mean difference."""
+    ci_lower: float | None
+    """The lower end of its interval; null for a single item, which has no spread."""
+    ci_upper: float | None
+    """The upper end of its interval."""
+    p_value: float
+    """Of the test within the category."""
+    p_adjusted: float
+    """The same after Holm's correction over the categories."""
 
 
 class ScorerComparison(Struct, frozen=True, kw_only=True):
@@ -153,6 +244,32 @@ class ScorerComparison(Struct, frozen=True, kw_only=True):
     """The test behind `p_value`."""
     minimum_detectable_effect: float | None
     """The least true difference that this many pairs show with a power of 0.8; null where all pairs differ alike."""
+    not_comparable: str | None
+    """Why the two sides are no measure of the same (other versions of the scorer): the statistics are then null."""
+    verdict: ComparisonVerdict | None
+    """What `evenhand compare` says about the same data; null for labels, which have no mean."""
+    verdict_corrected: ComparisonVerdict | None
+    """The same after a correction over the scorers of this comparison; the verdict over all is the worst of these."""
+    sentence: str
+    """The verdict in one sentence."""
+    reasons: list[str]
+    """The facts that it rests on."""
+    next_step: str
+    """What to do now."""
+    caveats: list[str]
+    """What the reader must know to trust the rest."""
+    p_drop: float | None
+    """One-sided: of data like these if the compared experiment were not worse. The verdict rests on it."""
+    p_adjusted: float | None
+    """`p_value` after Holm's correction over the scorers of this comparison."""
+    p_drop_adjusted: float | None
+    """`p_drop` after the same correction; the verdict over all scorers rests on it."""
+    effect_size: float | None
+    """Cohen's d of the paired differences; null where they do not vary."""
+    coverage: ComparisonCoverage | None
+    """How much was compared, and the worst and best case of the rest."""
+    categories: list[CategoryDelta]
+    """By category, when the paired items have more than one."""
 
 
 class ItemComparison(Struct, frozen=True, kw_only=True):
@@ -168,6 +285,14 @@ class ItemComparison(Struct, frozen=True, kw_only=True):
     """The same in the other experiment."""
     delta: float | None
     """The difference of two numbers."""
+    category: str | None
+    """From the item's metadata."""
+    paired_repeats: int
+    """How many repeats have a number in both experiments."""
+    base_run_ids: list[str]
+    """The item's runs in the base, by repeat."""
+    compare_run_ids: list[str]
+    """The item's runs in the other experiment, by repeat."""
 
 
 class ExperimentComparison(Struct, frozen=True, kw_only=True):
@@ -177,6 +302,14 @@ class ExperimentComparison(Struct, frozen=True, kw_only=True):
     """What is compared with."""
     compare_experiment_id: str
     """What is compared."""
+    verdict: ComparisonVerdict
+    """Over all scorers: the worst of their verdicts that stand after the correction."""
+    sentence: str
+    """The verdict in one sentence."""
+    max_drop: float
+    """The drop that was tolerated."""
+    min_coverage: float
+    """The part that each side must have scored."""
     scorer_comparisons: list[ScorerComparison]
     """By the scorer's name."""
     per_item_results: list[ItemComparison]

@@ -1,4 +1,4 @@
-"""Scores that the service works out on its own, and the rules that ask for them."""
+"""Scores that the service computes outside of a request, and the rules that ask for them."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ JobStatus = Literal["pending", "running", "completed", "failed"]
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """A score that the service works out on its own."""
+    """A score that the service computes outside of a request."""
 
     job_id: str
     """Made by the server."""
@@ -26,6 +26,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """The online rule that asked for it; null when a person did."""
     attempts: int
     """How often it was tried."""
+    outcome: Literal["scored", "unscored", "failed"] | None
+    """What it came to once it has ended: a score, nothing to measure, or a failure. Null before, and for old jobs."""
     error: str | None
     """Machine-readable: why there is no score."""
     message: str | None
@@ -38,6 +40,15 @@ class Job(Struct, frozen=True, kw_only=True):
     """When it was asked for."""
     updated_at: str
     """When its state last changed."""
+
+
+class JobAccepted(Struct, frozen=True, kw_only=True):
+    """The score will be computed."""
+
+    job_id: str
+    """Ask `GET /v1/jobs/{job_id}` how far it is."""
+    status: JobStatus
+    """`pending`, unless it was waited for."""
 
 
 class RuleFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -28,34 +28,76 @@ class Score(Struct, frozen=True, kw_only=True):
     metadata: Raw | None
     """Whatever else was given."""
     source: Source
-    """`rule` and `judge` were worked out by the service; `human` and `custom` came with the request."""
+    """`rule` and `judge` were computed by the service; `human` and `custom` came with the request."""
     created_at: str
     """When it was stored."""
+    canonical_name: str | None
+    """The scorer that the service ran, by its one name; null for a submitted value, and for old scores."""
+    scorer_version: str | None
+    """Its version."""
+    scorer_options: Raw | None
+    """The options it ran with, defaults included."""
 
 
-class NotScored(Struct, frozen=True, kw_only=True):
-    """The answer when a rule has nothing to compare with: no score, and no error either."""
+class NotScored(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer when there is no score: nothing to measure, or, with `error`, a scorer that failed."""
 
     score: None
     """Always null."""
     reason: str
-    """Machine-readable: `no_expected_output`, `no_output`, `scorer_timeout`, ..."""
+    """Machine-readable: `no_expected_output`, `no_response`, `out_of_range`, `scorer_timeout`, ..."""
+    error: str | None = None
+    """Only when the scorer failed: what failed. A sample that there is nothing to measure of is no error."""
+    message: str | None = None
+    """The same for people."""
 
 
-class SkippedScore(Struct, frozen=True, kw_only=True):
-    """A score of a batch that could not be worked out."""
+class SkippedScore(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A score of a batch that does not exist."""
 
     index: int
     """Its place in the batch, from 0."""
     reason: str
     """As in `NotScored`."""
+    error: str | None = None
+    """As in `NotScored`."""
+    message: str | None = None
+    """The same for people."""
 
 
 class ScoreJob(Struct, frozen=True, kw_only=True):
-    """A score of a batch that a judge works out."""
+    """A score of a batch that a job computes."""
 
     index: int
     """Which of the batch."""
+    job_id: str
+    """Ask `GET /v1/jobs/{job_id}` how far it is."""
+
+
+class SkippedInlineScore(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A score of a run or a span that does not exist."""
+
+    index: int
+    """The place of its run or span in the request, from 0."""
+    score_index: int
+    """Its place among the scores of that run or span, from 0."""
+    scorer_name: str
+    """As the request named it."""
+    reason: str
+    """As in `NotScored`."""
+    error: str | None = None
+    """As in `NotScored`."""
+    message: str | None = None
+    """The same for people."""
+
+
+class InlineScoreJob(Struct, frozen=True, kw_only=True):
+    """A score of a run or a span that a job computes."""
+
+    index: int
+    """The place of its run or span in the request, from 0."""
+    score_index: int
+    """Its place among the scores of that run or span, from 0."""
     job_id: str
     """Ask `GET /v1/jobs/{job_id}` how far it is."""
 
@@ -68,6 +110,6 @@ class BatchReport(Struct, frozen=True, kw_only=True):
     score_ids: list[str | None]
     """One for each score of the batch, in order; null where there is none, or none yet."""
     skipped: list[SkippedScore]
-    """Which were not worked out, and why."""
+    """Which do not exist, and why."""
     jobs: list[ScoreJob]
-    """Which a judge works out."""
+    """Which a job computes."""

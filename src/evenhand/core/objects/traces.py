@@ -1,8 +1,8 @@
 """Traces and their spans."""
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
-from evenhand.core.objects.scores import Score
+from evenhand.core.objects.scores import InlineScoreJob, Score, SkippedInlineScore
 
 
 class SpanError(Struct, frozen=True, kw_only=True):
@@ -53,6 +53,19 @@ class Span(Struct, frozen=True, kw_only=True):
     """When the server got it."""
     scores: list[Score]
     """Its scores, oldest first."""
+
+
+class SpansAccepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A batch of spans is stored."""
+
+    accepted: int
+    """How many spans."""
+    trace_ids: list[str]
+    """The traces that they belong to, in the order they came."""
+    skipped: list[SkippedInlineScore] = field(default_factory=list)
+    """The inline scores that do not exist, and why; absent when there are none."""
+    jobs: list[InlineScoreJob] = field(default_factory=list)
+    """The inline scores that jobs compute; absent when there are none."""
 
 
 class Trace(Struct, frozen=True, kw_only=True):

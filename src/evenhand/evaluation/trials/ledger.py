@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from evenhand.core import jsontext
-from evenhand.core.errors import InputError, RunConflict
+from evenhand.core.errors import InputError, OutputError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.evaluation.lease import Lease
 from evenhand.evaluation.trials.plan import Key
@@ -53,7 +53,7 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lease.__enter__()
         except OSError as error:
-            raise InputError(f"cannot be made: {error.strerror}", path=self.path) from None
+            raise OutputError(f"{self.path}: cannot be made: {error.strerror}") from None
         return self
 
     def __exit__(

@@ -2,6 +2,7 @@
 
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from evenhand.core.errors import InputError
+from evenhand.core.errors import OutputError, Unavailable
 from evenhand.evaluation.trials.ledger import Ledger, RunFolder
 from evenhand.evaluation.trials.plan import Key, Trial, planned
 from evenhand.evaluation.trials.processes import Processes, Stopped, kill_leftovers
@@ -71,6 +72,11 @@ def run_suite(
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> RunOutcome:
     """Run what is not finished yet. SIGINT and SIGTERM end it early without losing a finished trial."""
+    if not sys.platform.startswith("linux"):
+        raise Unavailable(
+            "running agents needs Linux, which can stop all that a command has started; "
+            "`ab analyze` works everywhere"
+        )
     commit = resolve_commit(loaded)
     with RunFolder(options.folder) as folder:
         pinned = folder.pin(loaded, choice, commit)
@@ -182,7 +188,7 @@ class _Crew:
         try:
             self._ledger.add(key, record)
         except OSError as error:
-            return InputError(f"cannot be written: {error.strerror}", path=self._ledger.path)
+            return OutputError(f"{self._ledger.path}: cannot be written: {error.strerror}")
         self.done += 1
         self.ran += 1
         self._failures += bool(record.get("infra_failure"))

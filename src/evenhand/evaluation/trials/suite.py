@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 
 from evenhand.ab.record import AMOUNTS
 from evenhand.core import jsontext
-from evenhand.core.errors import InputError, OptionError, UnknownName
+from evenhand.core.errors import InputError, MissingFile, OptionError, UnknownName
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Seconds = Annotated[float, Meta(gt=0, le=604_800)]
@@ -134,7 +134,7 @@ def load_suite(path: Path) -> LoadedSuite:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InputError(error.strerror or str(error), path=path) from None
+        raise MissingFile(error.strerror or str(error), path=path) from None
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text (byte {error.start})", path=path) from None
     try:
@@ -152,7 +152,7 @@ def load_suite(path: Path) -> LoadedSuite:
 def _parsed(text: str, path: Path) -> Any:
     if path.suffix not in (".yaml", ".yml"):
         value = jsontext.decode(text)
-        jsontext.check_keys(text.encode(), value)
+        jsontext.check_keys(text.encode())
         return value
     import yaml
 
@@ -244,3 +244,20 @@ def choose(
     if chosen < 1:
         raise OptionError("the number of repeats must be at least 1")
     return Choice(tasks=tasks, arms=tuple(by_name[name] for name in names), repeats=chosen)
+
+
+class Sides(Struct, frozen=True, kw_only=True):
+    """Which arms the analysis compares; None where it is to find out by itself."""
+
+    treatment: str | None
+    control: str | None
+
+
+def sides_of(choice: Choice, treatment: str | None, control: str | None) -> Sides:
+    """Names given win; of exactly two arms without telling names the first is the treatment."""
+    names = [arm.name for arm in choice.arms]
+    if treatment is None and control is None and len(names) == 2:
+        telling = sorted(names, key=lambda name: name.startswith("without_"))
+        if not (telling[0].startswith("with_") and telling[1].startswith("without_")):
+            return Sides(treatment=names[0], control=names[1])
+    return Sides(treatment=treatment, control=control)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from evenhand.ab.record import RunRecord, record_fields
 from evenhand.core.errors import EvenhandError
 from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.trials.plan import Trial
@@ -99,29 +100,25 @@ def _values(bench: Bench, trial: Trial, folder: Path) -> dict[str, str]:
 def _blank(trial: Trial, suite: str, values: Mapping[str, str], bench: Bench) -> dict[str, Any]:
     key = trial.key
     accept = trial.task.acceptance_command
-    return {
-        "run_id": f"{key.task}/{key.arm}/{key.repeat}",
-        "task_id": key.task,
-        "arm": key.arm,
-        "repeat": key.repeat,
-        "success": False,
-        "duration_seconds": 0.0,
-        "total_cost_usd": None,
-        "input_tokens": None,
-        "output_tokens": None,
-        "cache_read_tokens": None,
-        "cache_write_tokens": None,
-        "suite": suite,
-        "tags": list(trial.task.tags),
-        "workspace": str(Path(values["workspace"]).relative_to(bench.run_folder)),
-        "prompt_file": str(Path(values["prompt_file"]).relative_to(bench.run_folder)),
-        "acceptance_command": None
-        if accept is None
-        else accept
-        if isinstance(accept, str)
-        else shlex.join(accept),
-        "infra_failure": False,
-    }
+    command = accept if accept is None or isinstance(accept, str) else shlex.join(accept)
+    record = RunRecord(
+        run_id=f"{key.task}/{key.arm}/{key.repeat}",
+        task_id=key.task,
+        arm=key.arm,
+        repeat=key.repeat,
+        success=False,
+        duration_seconds=0.0,
+        total_cost_usd=None,
+        input_tokens=None,
+        output_tokens=None,
+        cache_read_tokens=None,
+        cache_write_tokens=None,
+        workspace=str(Path(values["workspace"]).relative_to(bench.run_folder)),
+        prompt_file=str(Path(values["prompt_file"]).relative_to(bench.run_folder)),
+        acceptance_command=command,
+        infra_failure=False,
+    )
+    return {**record_fields(record), "suite": suite, "tags": list(trial.task.tags)}
 
 
 def _set_up(

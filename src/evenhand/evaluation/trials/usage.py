@@ -6,14 +6,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from evenhand.ab.record import MAX_AMOUNT
+from evenhand.ab.record import RULES
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
 from evenhand.evaluation.trials.suite import USAGE_FIELDS, FieldSource, Usage
 
 MAX_BYTES = 256 << 20
-_FLAGS = frozenset({"acceptance_first_pass"})
-_TEXTS = frozenset({"session_id"})
 
 
 class Reported(Struct, frozen=True, kw_only=True):
@@ -44,7 +42,7 @@ def read_usage(usage: Usage, path: Path) -> Reported:
     values, wrong = dict(missing), []
     for name, source in usage.fields.items():
         found = _combined(documents, source, name)
-        if found is not None and not _fits(name, found):
+        if found is not None and not RULES[name].accepts(found):
             wrong.append(f"{name} is {jsontext.encode_text(found)[:60]}")
             found = None
         values[name] = found
@@ -84,8 +82,7 @@ def at(document: Any, path: str) -> Any:
 
 def _combined(documents: list[Any], source: str | FieldSource, name: str) -> Any:
     if isinstance(source, str):
-        how = "last" if name in _FLAGS | _TEXTS else "sum"
-        source = FieldSource(path=source, combine="last" if how == "last" else "sum")
+        source = FieldSource(path=source, combine="sum" if RULES[name].kind == "number" else "last")
     found = [value for document in documents if (value := at(document, source.path)) is not None]
     if source.combine == "count":
         return len(found)
@@ -96,11 +93,3 @@ def _combined(documents: list[Any], source: str | FieldSource, name: str) -> Any
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
         return found[-1]
     return max(found) if source.combine == "max" else sum(found)
-
-
-def _fits(name: str, value: Any) -> bool:
-    if name in _FLAGS:
-        return isinstance(value, bool)
-    if name in _TEXTS:
-        return isinstance(value, str)
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_AMOUNT

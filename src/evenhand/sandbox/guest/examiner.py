@@ -15,7 +15,7 @@ import types
 from typing import Any
 
 from evenhand.sandbox.guest import values, wire
-from evenhand.sandbox.guest.remote import Remote, Unsupported
+from evenhand.sandbox.guest.remote import Remote, TypeName, Unsupported, stand_in_class
 
 TEST_NAME = "<test>"
 _MODULES = {
@@ -40,7 +40,7 @@ class Link(values.Codec):
         self.calls = 0
         self.gone = ""
         self.raised: list[BaseException] = []
-        self.failed: AssertionError | None = None
+        self.failed: BaseException | None = None
         self.remotes: dict[int, Any] = {}
         self.callbacks: list[Any] = []
         self.lock = threading.RLock()
@@ -76,21 +76,19 @@ class Link(values.Codec):
             if isinstance(output := reply.get("output"), str):
                 sys.stdout.write(output)
             if "error" in reply:
-                raise self._error(reply["error"], operation)
+                raise self.error_of(reply["error"], operation)
             try:
                 if reply.get("changes"):
                     values.overwrite(self, objects, reply["changes"], objects)
-                return self.decode(reply["document"], objects)[0][0]
-            except (
-                values.NotPlain,
-                LookupError,
-                TypeError,
-                ValueError,
-                AttributeError,
-                RecursionError,
-            ) as error:
-                self.gone = f"the program broke its side of the pipe: {error}"
-                raise ProgramGone(self.gone) from None
+                (result,), _ = self.decode(reply["document"], objects)
+                return result
+            except (values.NotPlain, LookupError, TypeError, ValueError) as error:
+                raise self._broken(error) from None
+
+    def _broken(self, error: Exception) -> ProgramGone:
+        """The program sent what is no answer: it is not asked again."""
+        self.gone = f"the program broke its side of the pipe: {shown(error)}"
+        return ProgramGone(self.gone)
 
     def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -130,7 +128,7 @@ class Link(values.Codec):
             if isinstance(error, AssertionError):
                 # The program could keep it to itself.
                 self.failed = self.failed or error
-            return {"error": {"type": type(error).__name__, "message": str(error)[:2000]}}
+            return {"error": {"type": type(error).__name__, "message": shown(error)[:2000]}}
 
     def register(self, function: Any) -> int:
         """A number under which the program can call a function of the test."""
@@ -138,14 +136,21 @@ class Link(values.Codec):
         return len(self.callbacks) - 1
 
     def admit(self, value: Any) -> Any:
-        # A function in the place of a method would be handed what the test expects.
-        if isinstance(value, Remote) and vars(value)["_kind"] in ("function", "class") and not self.objects:
-            raise values.NotPlain("an object with functions of the program in place of methods")
+        # Anything that can be called in the place of a method would be handed what the test expects: a function of
+        # the program, one of the test's own that comes back, a type, an exception class.
+        if is_callable(value) and not self.objects:
+            raise values.NotPlain("an object with something to call in place of a method")
         return value
+
+    def type_named(self, name: str) -> Any:
+        # `set` in the place of a set would give the test its own argument back: `set.union({1, 2})`.
+        return TypeName(values.PLAIN_TYPES[name])
 
     def export(self, value: Any) -> list[Any]:
         if isinstance(value, Remote):
             return ["yours", vars(value)["_number"]]
+        if isinstance(value, TypeName):
+            return ["type", vars(value)["kind"].__name__]
         if isinstance(value, type) and (kind := self._known_class(value)) is not None:
             return ["yours", kind]
         if isinstance(value, types.CoroutineType):
@@ -164,42 +169,74 @@ class Link(values.Codec):
             return self.callbacks[node[1]]
         if node[0] != "remote":
             return super().adopt(node)
-        _, number, kind, shown = node[:4]
+        _, number, kind, title, detail = node
+        if type(number) is not int or not isinstance(kind, str) or not isinstance(title, str):
+            raise values.NotPlain("a stand-in without number, kind and name")
         if number not in self.remotes:
             if kind == "exception":
-                return self._exception_class(node[4])
-            self.remotes[number] = Remote(self, number, kind, shown)
+                return self._exception_class(detail)
+            self.remotes[number] = stand_in_class(detail)(self, number, kind, title)
         remote = self.remotes[number]
-        return _awaited(remote) if kind == "coroutine" else remote
+        return _awaited(remote) if kind == "coroutine" and isinstance(remote, Remote) else remote
 
     def _exception_class(self, lineage: list[list[Any]]) -> type[BaseException]:
         """A class of our own for an exception class of the program, below the same built-in one."""
         found: type[BaseException] = Exception
         for number, name in reversed(lineage):
+            if not isinstance(name, str) or not (number is None or type(number) is int):
+                raise values.NotPlain("an exception class without a name")
             if number is None:
                 base = vars(builtins).get(name)
                 found = base if isinstance(base, type) and issubclass(base, BaseException) else Exception
             else:
                 known = self.remotes.get(number)
                 if not isinstance(known, type):
-                    known = self.remotes[number] = type(str(name), (found,), {})
+                    known = self.remotes[number] = type(name, (found,), {})
                 found = known
         return found
 
-    def _error(self, report: Any, operation: str) -> BaseException:
-        lineage, message = report["lineage"], str(report["message"])
-        kind = self._exception_class(lineage)
+    def error_of(self, report: Any, operation: str) -> BaseException:
+        """The exception that the program reports, as one of this side's own."""
+        try:
+            message, data = report["message"], report["attributes"]
+            kind = self._exception_class(report["lineage"])
+            (arguments, attributes), _ = self.decode(report["arguments"])
+            if not (
+                isinstance(message, str) and isinstance(arguments, list) and isinstance(attributes, list)
+            ):
+                raise values.NotPlain("an exception without message and arguments")
+            fields = dict(zip(data, attributes, strict=True))
+        except (values.NotPlain, LookupError, TypeError, ValueError) as malformed:
+            return self._broken(malformed)
         if operation != "next" and issubclass(kind, StopIteration | StopAsyncIteration | GeneratorExit):
             # It would end a loop of the test quietly and leave the rest of it out.
             error: BaseException = RuntimeError(message)
         else:
             try:
-                error = kind(*self.decode(report["arguments"])[0][0])
+                error = kind(*arguments)
             except Exception:
                 error = RuntimeError(message)
         self.raised.append(error)
+        for name, value in fields.items():
+            if isinstance(name, str) and not hasattr(error, name) and not is_callable(value):
+                vars(error)[name] = value
         vars(error)["_message"] = message
         return error
+
+
+def is_callable(value: Any) -> bool:
+    """Whether the test could call a value and be answered by someone's code."""
+    if isinstance(value, Remote):
+        return vars(value)["_kind"] in ("function", "class")
+    return callable(value)
+
+
+def shown(error: BaseException) -> str:
+    """What an exception says; a value in it may break every attempt to show it."""
+    try:
+        return str(error)
+    except BaseException as problem:
+        return f"(its message cannot be shown: {type(problem).__name__})"
 
 
 async def _awaited(remote: Any) -> Any:
@@ -212,6 +249,7 @@ class _Names(dict[str, Any]):
 
     def __init__(self, link: Link, test: str) -> None:
         super().__init__(vars(builtins))
+        self[_SAME] = _same
         self.link = link
         # `math.isclose` in a test means the library's, whatever the program calls by that name.
         self.modules = {
@@ -240,8 +278,18 @@ class _Names(dict[str, Any]):
 
 
 def examine(fd: int, exam: dict[str, Any]) -> dict[str, Any]:
-    """The verdict on the program at the other end of `fd`."""
+    """The verdict on the program at the other end of `fd`, whatever the program answers."""
     link = Link(fd)
+    try:
+        return _examine(link, exam)
+    except BaseException as error:
+        # Not even its failure could be told. It never leaves the program without a grade.
+        return _verdict(
+            link, "wrong_answer", f"the test could not be carried through: {type(error).__name__}"
+        )
+
+
+def _examine(link: Link, exam: dict[str, Any]) -> dict[str, Any]:
     try:
         test = _compile(exam["test"], TEST_NAME)
         trusted = _compile(exam["trusted"], "<prompt>")
@@ -250,11 +298,11 @@ def examine(fd: int, exam: dict[str, Any]) -> dict[str, Any]:
     try:
         ready = link.wait_until_ready()
         if "error" in ready:
-            raise link._error(ready["error"], "call")
+            raise link.error_of(ready["error"], "call")
         _run(link, trusted, test, exam)
     except SystemExit as error:
         if any(error is raised for raised in link.raised) or error.code not in (0, None, False):
-            return _failure(link, error)
+            return _failure(link, link.failed or error)
     except BaseException as error:
         return _failure(link, error)
     if link.gone:
@@ -269,7 +317,7 @@ def examine(fd: int, exam: dict[str, Any]) -> dict[str, Any]:
 
 def _compile(source: str, name: str) -> types.CodeType:
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    return compile(source, name, "exec", dont_inherit=True)
+    return compile(_Identity().visit(ast.parse(source, name)), name, "exec", dont_inherit=True)
 
 
 def _run(link: Link, trusted: types.CodeType, test: types.CodeType, exam: dict[str, Any]) -> None:
@@ -291,6 +339,8 @@ def _run(link: Link, trusted: types.CodeType, test: types.CodeType, exam: dict[s
     }
     if exam["objects"] is not None:
         link.objects = link.may_have_objects = bool(exam["objects"])
+    if "unittest" in exam["test"]:
+        _note_failures(link)
     if entry_point is not None:
         # Also when Python has a function of that name.
         with contextlib.suppress(KeyError):
@@ -306,6 +356,58 @@ def _run(link: Link, trusted: types.CodeType, test: types.CodeType, exam: dict[s
             raise NameError(f"name '{entry_point}' is not defined", name=entry_point)
         check(names[entry_point])
     _run_collected(checks, called)
+
+
+class _Identity(ast.NodeTransformer):
+    """Lets `f(3) is int` hold for a stand-in of `int`: the type itself never comes from the program."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        sides = [node.left, *node.comparators]
+        if len(sides) > 2 or not isinstance(node.ops[0], ast.Is | ast.IsNot):
+            return node
+        if any(isinstance(side, ast.Constant) for side in sides):
+            return node
+        same: ast.expr = ast.Call(ast.Name(_SAME, ast.Load()), sides, [])
+        if isinstance(node.ops[0], ast.IsNot):
+            same = ast.UnaryOp(ast.Not(), same)
+        return ast.fix_missing_locations(ast.copy_location(same, node))
+
+
+_SAME = "__evenhand_same__"
+
+
+def _bare(value: Any) -> Any:
+    return vars(value)["kind"] if isinstance(value, TypeName) else value
+
+
+def _same(left: Any, right: Any) -> bool:
+    return _bare(left) is _bare(right)
+
+
+def _note_failures(link: Link) -> None:
+    """Notice what unittest finds, whoever runs it: `unittest.main(exit=False)` prints a failure and goes on."""
+    import unittest
+
+    def noting(original: Any) -> Any:
+        def note(result: Any, test: Any, *found: Any) -> Any:
+            error = found[-1][1] if found and isinstance(found[-1], tuple) else None
+            if link.failed is None and (error is not None or not found):
+                link.failed = (
+                    error if error is not None else AssertionError("an expected failure did not come")
+                )
+            return original(result, test, *found)
+
+        return note
+
+    for name in ("addError", "addFailure", "addSubTest", "addUnexpectedSuccess"):
+        setattr(unittest.TestResult, name, noting(getattr(unittest.TestResult, name)))
+
+    def bare(original: Any) -> Any:
+        return lambda case, first, second, msg=None: original(case, _bare(first), _bare(second), msg)
+
+    for name in ("assertIs", "assertIsNot"):
+        setattr(unittest.TestCase, name, bare(getattr(unittest.TestCase, name)))
 
 
 def _called(source: str) -> set[str]:
@@ -328,8 +430,6 @@ def _run_collected(checks: dict[str, Any], called: set[str]) -> None:
                 continue
             result = unittest.TestResult()
             unittest.defaultTestLoader.loadTestsFromTestCase(value).run(result)
-            for _, trace in result.errors + result.failures:
-                raise AssertionError(trace.strip().splitlines()[-1])
         elif name.startswith("test") and name not in called and isinstance(value, types.FunctionType):
             if value.__code__.co_argcount or value.__code__.co_kwonlyargcount:
                 continue
@@ -338,22 +438,31 @@ def _run_collected(checks: dict[str, Any], called: set[str]) -> None:
                 import asyncio
 
                 asyncio.run(outcome)
+        elif name.startswith("Test") and isinstance(value, type) and "__init__" not in vars(value):
+            for method in [found for found in vars(value) if found.startswith("test")]:
+                instance = value()
+                if setup := getattr(instance, "setup_method", None):
+                    setup(*[None] * (setup.__code__.co_argcount - 1))
+                getattr(instance, method)()
 
 
 def _failure(link: Link, error: BaseException) -> dict[str, Any]:
+    """The verdict when the test did not run to its end; every text in it may be of the program's making."""
+    place = _place(error)
     if link.gone:
         return _verdict(link, "ended_early", link.gone)
     if isinstance(error, MemoryError):
         # Raised by the program, or here because of what it answered.
-        return _verdict(link, "memory_limit", f"MemoryError{_place(error)}")
+        return _verdict(link, "memory_limit", f"MemoryError{place}")
     if any(error is raised for raised in link.raised):
-        return _verdict(link, "program_error", str(vars(error).get("_message", error)) + _place(error))
+        return _verdict(link, "program_error", f"{vars(error).get('_message', type(error).__name__)}{place}")
     if isinstance(error, Unsupported | ImportError):
-        return _verdict(link, "bad_test", f"{error}{_place(error)}")
+        return _verdict(link, "bad_test", f"{shown(error)}{place}")
     if isinstance(error, NameError):
-        return _verdict(link, "program_error", f"{error}{_place(error)}")
-    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return _verdict(link, "wrong_answer", message + _place(error))
+        return _verdict(link, "program_error", f"{shown(error)}{place}")
+    message = shown(error)
+    # Showing it may have asked the program for a text, and that may have ended it: it has failed in any case.
+    return _verdict(link, "wrong_answer", f"{type(error).__name__}{': ' if message else ''}{message}{place}")
 
 
 def _place(error: BaseException) -> str:

@@ -19,6 +19,16 @@ from typing import Any
 from evenhand.sandbox.guest import values, wire
 
 FILE_NAME = "program.py"
+_ABILITIES = (
+    "__len__",
+    "__iter__",
+    "__next__",
+    "__reversed__",
+    "__getitem__",
+    "__enter__",
+    "__exit__",
+    "__await__",
+)
 
 
 def load(source: str, name: str) -> types.ModuleType:
@@ -142,9 +152,15 @@ class _Server(values.Codec):
             kind = "function"
         else:
             kind = "object"
-        shown = value.__name__ if kind == "class" else type(value).__name__
-        node = ["remote", self.number(value), kind, shown]
-        return [*node, self.lineage(value)] if kind == "exception" else node
+        title = value.__name__ if kind == "class" else type(value).__name__
+        detail: list[Any] = (
+            self.lineage(value)
+            if kind == "exception"
+            else [name for name in _ABILITIES if getattr(type(value), name, None) is not None]
+        )
+        if kind == "class" and hasattr(value, "__class_getitem__"):
+            detail.append("__getitem__")
+        return ["remote", self.number(value), kind, title, detail]
 
     def adopt(self, node: list[Any]) -> Any:
         if node[0] == "yours":
@@ -165,15 +181,18 @@ class _Server(values.Codec):
         return found
 
     def error(self, error: BaseException) -> dict[str, Any]:
+        names = [name for name in getattr(error, "__dict__", {}) if isinstance(name, str)]
         try:
-            arguments, _ = self.encode([list(error.args)])
+            arguments, _ = self.encode([list(error.args), [vars(error)[name] for name in names]])
         except Exception:
-            arguments = {"nodes": [], "values": [[]]}
+            names = []
+            arguments, _ = self.encode([[], []])
         last = traceback.extract_tb(error.__traceback__)[-1:]
         place = f" (line {last[0].lineno})" if last and last[0].filename == FILE_NAME else ""
         return {
             "lineage": self.lineage(type(error)),
             "arguments": arguments,
+            "attributes": names,
             "message": f"{type(error).__name__}: {error}{place}"[:2000],
         }
 
@@ -271,6 +290,19 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: _plain(getattr(operator, name)) for name in _OPERATORS.split()},
     **{
         name: _plain(getattr(builtins, name))
-        for name in ("len", "iter", "next", "str", "repr", "bool", "int", "float", "abs", "reversed", "dir")
+        for name in (
+            "len",
+            "iter",
+            "next",
+            "str",
+            "repr",
+            "bool",
+            "int",
+            "float",
+            "abs",
+            "hash",
+            "reversed",
+            "dir",
+        )
     },
 }

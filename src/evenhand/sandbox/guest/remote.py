@@ -5,6 +5,7 @@ refuses every operation in which the program would learn the expected value and 
 equal to no plain value, has no arithmetic with one and no membership test of its own.
 """
 
+import functools
 from collections.abc import Generator, Iterator
 from typing import Any, Protocol
 
@@ -51,7 +52,8 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         value = self._ask("getattr", name)
         vouched = vars(self)["_caller"].objects or vars(self)["_named"]
-        if isinstance(value, Remote) and not vouched:
+        # An exception class, or a function of the test's own, would be called in place of a method.
+        if (isinstance(value, Remote) or callable(value)) and not vouched:
             raise AttributeError(f"the program returned {self._what()}; its '{name}' is not plain data")
         return value
 
@@ -100,6 +102,9 @@ class Remote:
         return self._ask("reversed")
 
     def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, int | slice) and not (vars(self)["_caller"].objects or vars(self)["_named"]):
+            # The key of a mapping is often what the test expects to find.
+            raise TypeError(f"the program returned {self._what()}, which the test can index by number only")
         return self._ask("getitem", key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -124,7 +129,8 @@ class Remote:
 
     # Comparison and arithmetic: between two things of the program's only.
     def __hash__(self) -> int:
-        return id(self)
+        # Equal objects of a class under test belong into one place of a set.
+        return hash(self._ask("hash")) if vars(self)["_caller"].objects else id(self)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -165,3 +171,57 @@ class Remote:
 
     def __instancecheck__(self, instance: object) -> bool:
         return isinstance(instance, Remote) and self._ask("instance_of", instance) is True
+
+
+class TypeName:
+    """One of Python's own types as a result of the program: equal to that type, without its methods."""
+
+    def __init__(self, kind: type) -> None:
+        vars(self).update(kind=kind, __name__=kind.__name__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return vars(self)["kind"](*args, **kwargs)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, vars(self)["kind"])
+
+    def __eq__(self, other: object) -> bool:
+        return (vars(other)["kind"] if isinstance(other, TypeName) else other) is vars(self)["kind"]
+
+    def __hash__(self) -> int:
+        return hash(vars(self)["kind"])
+
+    def __repr__(self) -> str:
+        return repr(vars(self)["kind"])
+
+
+SPECIAL = frozenset(
+    {
+        "__len__",
+        "__iter__",
+        "__next__",
+        "__reversed__",
+        "__getitem__",
+        "__enter__",
+        "__exit__",
+        "__await__",
+        "__contains__",
+    }
+)
+"""Abilities that `isinstance(result, Iterable)` and its like look for: a stand-in has those that it was sent with."""
+
+
+def stand_in_class(abilities: Any) -> type[Remote]:
+    """The class of stand-ins for objects with these abilities."""
+    found = {name for name in abilities if isinstance(name, str)} if isinstance(abilities, list) else set()
+    if found & {"__len__", "__getitem__", "__iter__"}:
+        found |= {"__contains__"}
+    if "__getitem__" in found:
+        found |= {"__iter__"}
+    return _stand_in_class(frozenset(SPECIAL - found))
+
+
+@functools.cache
+def _stand_in_class(lacking: frozenset[str]) -> type[Remote]:
+    # None in the place of a special method says "not supported" to Python and to its abstract classes.
+    return type("Remote", (Remote,), dict.fromkeys(lacking)) if lacking else Remote

@@ -5,6 +5,7 @@ can read its memory or descriptors. The program is forked off before the test ha
 """
 
 import base64
+import contextlib
 import ctypes
 import json
 import os
@@ -124,9 +125,11 @@ class Supervisor:
         os.close(gate)
         verdict = None
         if graded:
-            sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+            stdout = sys.stdout = os.fdopen(1, "w", buffering=1, errors="backslashreplace", closefd=False)
             verdict = examiner.examine(ours.fileno(), exam)
-            sys.stdout.flush()
+            # The test may have closed it.
+            with contextlib.suppress(ValueError):
+                stdout.flush()
         else:
             self._wait()
         self._finish(pump, verdict, _memory_kills() > kills)

@@ -2,7 +2,8 @@
 
 A document is ``{"nodes": [...], "values": [...]}``. None, booleans, text and ordinary numbers stand for
 themselves; everything else is a node and is referred to as ``["@", index]``, or as ``["&", index]`` when it came
-with the document that this one answers. Decoding builds values and never runs code that the sender chose.
+with the document that this one answers. Decoding builds values of this side's own classes and never runs code that
+the sender chose. What does not fit the form to the letter is refused as a whole (`NotPlain`).
 """
 
 import base64
@@ -20,10 +21,19 @@ PLAIN_TYPES: dict[str, Any] = {
 }
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "frozenset": frozenset}
 _MUTABLE = {"list", "dict", "set", "bytearray", "deque", "Counter", "OrderedDict", "defaultdict", "object"}
+DEEPEST = 1000
+"""Tuples in tuples. Hashing them is recursion in C that nothing bounds: deeper ones would crash the reader."""
+
+
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What building a value from a malformed document can raise."""
 
 
 class NotPlain(Exception):
     """A value that cannot be carried."""
+
+
+_VIEWS: dict[type, str] = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 
 
 def _loaded(module: str, name: str) -> Any:
@@ -46,6 +56,10 @@ class Codec:
         """The value, when it may be an attribute of something: `NotPlain` when it may not."""
         return value
 
+    def type_named(self, name: str) -> Any:
+        """What stands for one of Python's own types."""
+        return PLAIN_TYPES[name]
+
     def adopt(self, node: list[Any]) -> Any:
         """The value for a node that is not plain."""
         raise NotPlain(f"an unknown kind of value: {node[0]!r}")
@@ -58,7 +72,7 @@ class Codec:
         """The values of a document, and the objects behind its nodes in order."""
         try:
             return _Decoding(self, document["nodes"], known or []).values(document["values"])
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        except _MALFORMED as error:
             raise NotPlain(f"not a document: {type(error).__name__}: {error}") from None
 
 
@@ -108,6 +122,8 @@ class _Encoding:
             return ["type", name]
         if value is Ellipsis:
             return ["ellipsis"]
+        if type(value).__name__ in self.codec.classes and isinstance(value, _loaded("enum", "Enum")):
+            return ["member", type(value).__name__, str(value.name)]
         scalar = self.scalar(value)
         if scalar is not None:
             return scalar
@@ -143,7 +159,8 @@ class _Encoding:
         if isinstance(value, dict):
             name = next((c.__name__ for c in type(value).__mro__ if c.__name__ in _MUTABLE), "dict")
             return [name, self.many(dict.__iter__(value)), self.many(dict.values(value))]
-        return None
+        name = _VIEWS.get(type(value), "")
+        return [name, self.many(value)] if name else None
 
     def library(self, value: Any) -> list[Any] | None:
         if isinstance(value, _loaded("decimal", "Decimal")):
@@ -163,12 +180,15 @@ class _Encoding:
 
 
 class _Decoding:
-    def __init__(self, codec: Codec, nodes: list[Any], known: list[Any]) -> None:
+    def __init__(self, codec: Codec, nodes: Any, known: list[Any]) -> None:
+        if not isinstance(nodes, list) or not all(isinstance(node, list) and node for node in nodes):
+            raise NotPlain("nodes that are no nodes")
         self.codec = codec
         self.nodes = nodes
         self.known = known
         self.objects: list[Any] = [None] * len(nodes)
         self.made = [False] * len(nodes)
+        self.depths = [0] * len(nodes)
 
     def values(self, values: list[Any]) -> tuple[list[Any], list[Any]]:
         for index, node in enumerate(self.nodes):
@@ -183,9 +203,13 @@ class _Decoding:
         return [self.value(value) for value in values], self.objects
 
     def value(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            raise NotPlain("an object of JSON where a value belongs")
         if not isinstance(value, list):
             return value
         tag, index = value
+        if type(index) is not int or index < 0:
+            raise NotPlain("a reference that is no number")
         if tag == "&":
             return self.known[index]
         if tag != "@":
@@ -194,11 +218,23 @@ class _Decoding:
 
     def at(self, index: int) -> Any:
         if not self.made[index]:
-            self.objects[index] = self.fixed(self.nodes[index])
+            node = self.nodes[index]
+            self.objects[index] = self.fixed(node)
             self.made[index] = True
+            self.depths[index] = 1 + max(
+                (self.depth(value) for part in node for value in _listed(part)), default=0
+            )
+            if self.depths[index] > DEEPEST:
+                raise NotPlain(f"a value nested more than {DEEPEST} deep")
         return self.objects[index]
 
+    def depth(self, value: Any) -> int:
+        """How deep an immutable value is nested; a mutable one cannot be hashed and starts anew."""
+        return self.depths[value[1]] if isinstance(value, list) and value[:1] == ["@"] else 0
+
     def many(self, values: list[Any]) -> list[Any]:
+        if not isinstance(values, list):
+            raise NotPlain("a list of values that is no list")
         return [self.value(value) for value in values]
 
     def shell(self, node: list[Any]) -> Any:
@@ -219,11 +255,7 @@ class _Decoding:
         if name == "bytearray":
             shell[:] = base64.b64decode(node[1])
         elif name == "object":
-            if any(callable(getattr(type(shell), key, None)) for key in node[2]):
-                raise NotPlain("an instance that hides a method of its class")
-            vars(shell).clear()
-            values = [self.codec.admit(value) for value in self.many(node[3])]
-            vars(shell).update(zip(node[2], values, strict=True))
+            self.fill_instance(shell, node[2], node[3])
         elif name in ("list", "deque"):
             shell.clear()
             shell.extend(self.many(node[1]))
@@ -234,6 +266,22 @@ class _Decoding:
             shell.clear()
             for key, value in zip(self.many(node[1]), self.many(node[2]), strict=True):
                 shell[key] = value
+
+    def fill_instance(self, shell: Any, names: list[Any], values: list[Any]) -> None:
+        """The attributes of an instance of the prompt's class: data, and nothing in the place of its methods."""
+        fields = {}
+        for name, value in zip(names, self.many(values), strict=True):
+            if not isinstance(name, str) or (name.startswith("__") and name.endswith("__")):
+                raise NotPlain("an instance with an attribute that is no name")
+            found = _static(type(shell), name)
+            if callable(found) or isinstance(found, staticmethod | classmethod):
+                raise NotPlain("an instance that hides a method of its class")
+            if hasattr(type(found), "__get__") and not hasattr(type(found), "__set__"):
+                # A value that the class computes when asked (`cached_property`): computed anew on this side.
+                continue
+            fields[name] = self.codec.admit(value)
+        vars(shell).clear()
+        vars(shell).update(fields)
 
     def fixed(self, node: list[Any]) -> Any:
         name = node[0]
@@ -252,15 +300,20 @@ class _Decoding:
         if name in ("range", "slice"):
             return getattr(builtins, name)(*self.many(node[1:]))
         if name == "type":
-            return PLAIN_TYPES[node[1]]
+            return self.codec.type_named(node[1])
         if name == "ellipsis":
             return Ellipsis
         if name == "namedtuple":
-            import collections
-
-            values = [self.codec.admit(value) for value in self.many(node[3])]
-            return collections.namedtuple(node[1], node[2])(*values)
+            return self.namedtuple(*node[1:])
         return self.library(name, node)
+
+    def namedtuple(self, title: Any, fields: Any, values: Any) -> Any:
+        import collections
+
+        if not isinstance(title, str) or not all(isinstance(field, str) for field in fields):
+            raise NotPlain("a tuple whose fields have no names")
+        found = [self.codec.admit(value) for value in self.many(values)]
+        return collections.namedtuple(title, list(fields))(*found)
 
     def library(self, name: str, node: list[Any]) -> Any:
         if name == "Decimal":
@@ -279,20 +332,59 @@ class _Decoding:
             import datetime
 
             return datetime.timedelta(node[1], node[2], node[3])
+        if name == "keys":
+            return dict.fromkeys(self.many(node[1])).keys()
+        if name == "values":
+            return dict(enumerate(self.many(node[1]))).values()
+        if name == "items":
+            return dict(self.many(node[1])).items()
+        if name == "member":
+            import enum
+
+            kind = self.codec.classes[node[1]]
+            if not issubclass(kind, enum.Enum):
+                raise NotPlain("a member of a class that has none")
+            return kind[node[2]]
         return self.codec.adopt(node)
+
+
+def _listed(part: Any) -> list[Any]:
+    """The references in one part of a node."""
+    if not isinstance(part, list):
+        return []
+    return [part] if part[:1] == ["@"] else part
+
+
+def _static(kind: type, name: str) -> Any:
+    """An attribute of a class as it stands there: nothing is computed and no descriptor asked."""
+    return next((vars(parent)[name] for parent in kind.__mro__ if name in vars(parent)), None)
+
+
+def _mutable(name: str) -> Any:
+    """The class of this name whose instances can change; None when there is none."""
+    if name not in _MUTABLE or name == "object":
+        return None
+    import collections
+
+    return PLAIN_TYPES.get(name) or getattr(collections, name)
 
 
 def overwrite(codec: Codec, targets: list[Any], changes: dict[str, Any], known: list[Any]) -> None:
     """Apply what the other side did to objects that it was given."""
-    decoding = _Decoding(codec, changes["nodes"], known)
-    decoding.values([])
-    for index, node in changes["changed"]:
-        target = targets[index]
-        # Containers and instances of the prompt's classes, nothing else of the test's.
-        expected = codec.classes.get(node[1]) if node[0] == "object" else None
-        if node[0] not in _MUTABLE or (type(target) is not expected and type(target).__name__ != node[0]):
-            raise NotPlain("a change of something that cannot change")
-        decoding.fill(target, node)
+    try:
+        decoding = _Decoding(codec, changes["nodes"], known)
+        decoding.values([])
+        for index, node in changes["changed"]:
+            if type(index) is not int or index < 0:
+                raise NotPlain("a reference that is no number")
+            target = targets[index]
+            # Containers and instances of the prompt's classes, nothing else of the test's.
+            expected = codec.classes.get(node[1]) if node[0] == "object" else _mutable(node[0])
+            if type(target) is not expected:
+                raise NotPlain("a change of something that cannot change")
+            decoding.fill(target, node)
+    except _MALFORMED as error:
+        raise NotPlain(f"not a list of changes: {type(error).__name__}: {error}") from None
 
 
 def snapshot(objects: list[Any]) -> list[Any]:

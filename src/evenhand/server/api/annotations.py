@@ -1,15 +1,17 @@
 """Annotations: what people say about traces, and dataset items made of it."""
 
+from functools import partial
+
 from msgspec import Raw, Struct, field
 
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.annotations import Annotation
 from evenhand.core.objects.datasets import DatasetItem
-from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
-from evenhand.server.fields import Name, Text, json_text, trimmed
-from evenhand.server.paging import Paging, page_of
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.fields import Name, Text, json_text, trimmed
+from evenhand.server.http.paging import Paging, page_of
+from evenhand.server.http.routes import Route
 from evenhand.store import annotations as store
 from evenhand.store.connection import Connection
 
@@ -61,10 +63,9 @@ async def create(call: Call, body: AnnotationCreate) -> Answer:
     correction = json_text(body.correction, "correction")
     if label is None and correction is None and not body.notes:
         raise Refusal("EMPTY_ANNOTATION", "Please provide at least a label, correction, or notes.")
-
-    def work(connection: Connection) -> Annotation:
-        return store.create_annotation(
-            connection,
+    return await call.write(
+        partial(
+            store.create_annotation,
             scope=call.scope,
             project_id=body.project_id,
             trace_id=body.trace_id,
@@ -74,8 +75,7 @@ async def create(call: Call, body: AnnotationCreate) -> Answer:
             correction=correction,
             notes=body.notes,
         )
-
-    return await call.write(work)
+    )
 
 
 async def get(call: Call) -> Answer:
@@ -112,7 +112,12 @@ async def list_all(call: Call, query: AnnotationQuery) -> Answer:
 async def to_dataset_item(call: Call, body: ToDatasetItem) -> Answer:
     annotation_id = call.params["annotation_id"]
     return await call.write(
-        lambda connection: store.to_dataset_item(connection, annotation_id, body.dataset_id, scope=call.scope)
+        partial(
+            store.to_dataset_item,
+            annotation_id=annotation_id,
+            dataset_id=body.dataset_id,
+            scope=call.scope,
+        )
     )
 
 
@@ -121,7 +126,7 @@ ROUTES = (
         method="POST",
         path="/v1/annotations",
         handler=create,
-        role="write",
+        audience="token:write",
         request=AnnotationCreate,
         response=Annotation,
         status=201,
@@ -133,6 +138,7 @@ ROUTES = (
         method="GET",
         path="/v1/annotations",
         handler=list_all,
+        audience="token:read",
         query=AnnotationQuery,
         response=Page[Annotation],
         summary="List a trace's annotations in the order they were made",
@@ -142,6 +148,7 @@ ROUTES = (
         method="GET",
         path="/v1/annotations/{annotation_id}",
         handler=get,
+        audience="token:read",
         response=Annotation,
         errors=("NOT_FOUND",),
         summary="Read an annotation",
@@ -151,7 +158,7 @@ ROUTES = (
         method="POST",
         path="/v1/annotations/{annotation_id}/to-dataset-item",
         handler=to_dataset_item,
-        role="write",
+        audience="token:write",
         request=ToDatasetItem,
         response=DatasetItem,
         status=201,

@@ -1,16 +1,18 @@
 """Datasets and their items."""
 
+from functools import partial
+
 from msgspec import Struct
 
 from evenhand.core.objects.datasets import Dataset, DatasetItem, Deleted
-from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
-from evenhand.server.fields import Name, Text, trimmed
-from evenhand.server.items import ItemCreate, item_text
-from evenhand.server.paging import Paging, page_of
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.fields import Name, Text, trimmed
+from evenhand.server.http.paging import Paging, page_of
+from evenhand.server.http.routes import Route
+from evenhand.server.ingest.items import ItemCreate, item_text
 from evenhand.store import datasets as store
-from evenhand.store.connection import Connection
+from evenhand.store.projects import in_project
 
 LISTING = "datasets"
 ITEMS = "dataset_items"
@@ -36,14 +38,10 @@ class ProjectQuery(Paging, frozen=True, kw_only=True):
 
 async def create(call: Call, body: DatasetCreate) -> Answer:
     name = trimmed(body.name, "name")
-
-    def work(connection: Connection) -> Dataset:
-        call.open_project(connection, body.project_id)
-        return store.create_dataset(
-            connection, project_id=body.project_id, name=name, description=body.description
-        )
-
-    return await call.write(work)
+    create_dataset = partial(
+        store.create_dataset, project_id=body.project_id, name=name, description=body.description
+    )
+    return await call.write(partial(in_project, owner=call.owner(body.project_id), work=create_dataset))
 
 
 async def list_all(call: Call, query: ProjectQuery) -> Answer:
@@ -66,17 +64,12 @@ async def get(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     dataset_id = call.params["dataset_id"]
-
-    def work(connection: Connection) -> Deleted:
-        store.delete_dataset(connection, dataset_id, scope=call.scope)
-        return Deleted(deleted=True, id=dataset_id)
-
-    return await call.write(work)
+    return await call.write(partial(store.delete_dataset, dataset_id=dataset_id, scope=call.scope))
 
 
 async def add_item(call: Call, body: ItemCreate) -> Answer:
     dataset_id, item = call.params["dataset_id"], item_text(body)
-    return await call.write(lambda connection: store.add_item(connection, dataset_id, item, scope=call.scope))
+    return await call.write(partial(store.add_item, dataset_id=dataset_id, item=item, scope=call.scope))
 
 
 async def list_items(call: Call, query: Paging) -> Answer:
@@ -95,7 +88,7 @@ ROUTES = (
         method="POST",
         path="/v1/datasets",
         handler=create,
-        role="write",
+        audience="token:write",
         request=DatasetCreate,
         response=Dataset,
         status=201,
@@ -107,6 +100,7 @@ ROUTES = (
         method="GET",
         path="/v1/datasets",
         handler=list_all,
+        audience="token:read",
         query=ProjectQuery,
         response=Page[Dataset],
         errors=("PROJECT_REQUIRED", "NOT_FOUND"),
@@ -117,6 +111,7 @@ ROUTES = (
         method="GET",
         path="/v1/datasets/{dataset_id}",
         handler=get,
+        audience="token:read",
         response=Dataset,
         errors=("NOT_FOUND",),
         summary="Read a dataset",
@@ -126,7 +121,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/datasets/{dataset_id}",
         handler=delete,
-        role="write",
+        audience="token:write",
         response=Deleted,
         errors=("NOT_FOUND",),
         summary="Delete a dataset and its items; experiments keep their runs",
@@ -136,7 +131,7 @@ ROUTES = (
         method="POST",
         path="/v1/datasets/{dataset_id}/items",
         handler=add_item,
-        role="write",
+        audience="token:write",
         request=ItemCreate,
         response=DatasetItem,
         status=201,
@@ -148,6 +143,7 @@ ROUTES = (
         method="GET",
         path="/v1/datasets/{dataset_id}/items",
         handler=list_items,
+        audience="token:read",
         query=Paging,
         response=Page[DatasetItem],
         errors=("NOT_FOUND",),

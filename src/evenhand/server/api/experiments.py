@@ -1,6 +1,7 @@
 """Experiments: made, listed, completed; and what is said about them as a whole."""
 
 import asyncio
+from functools import partial
 from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
@@ -11,14 +12,14 @@ from evenhand.core.objects.experiments import (
     ExperimentSummary,
     ThresholdResult,
 )
-from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.api.datasets import ProjectQuery
 from evenhand.server.call import Call
-from evenhand.server.fields import Name, object_text, trimmed
-from evenhand.server.paging import page_of
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.fields import Name, object_text, trimmed
+from evenhand.server.http.paging import page_of
+from evenhand.server.http.routes import Route
 from evenhand.store import experiments as store
-from evenhand.store.connection import Connection
+from evenhand.store.projects import in_project
 from evenhand.store.summaries import read_scorer, read_summary
 
 LISTING = "experiments"
@@ -48,8 +49,8 @@ class ThresholdAsk(Struct, frozen=True, kw_only=True):
     """Which number of theirs."""
     threshold: Annotated[float, Meta(ge=-1e9, le=1e9)]
     """What it is compared with, as an exact decimal."""
-    comparison: Literal["gte", "gt", "lte", "lt"]
-    """How."""
+    comparison: Literal["gte", "gt", "lte", "lt"] | None = None
+    """How; `gte` when absent."""
 
 
 class CompareQuery(Struct, frozen=True, kw_only=True):
@@ -59,23 +60,25 @@ class CompareQuery(Struct, frozen=True, kw_only=True):
     """Only this scorer."""
     per_item: bool = True
     """Whether to list every item."""
+    max_drop: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    """The drop that is tolerated."""
+    min_coverage: Annotated[float, Meta(ge=0, le=1)] = 0.98
+    """The part of the items that each experiment must have scored for a PASS, unless the worst case passes too."""
+    force: bool = False
+    """Whether to compare what is not comparable; a caveat then says what differs."""
 
 
 async def create(call: Call, body: ExperimentCreate) -> Answer:
     name, metadata = trimmed(body.name, "name"), object_text(body.metadata, "metadata")
-
-    def work(connection: Connection) -> Experiment:
-        call.open_project(connection, body.project_id)
-        return store.create_experiment(
-            connection,
-            project_id=body.project_id,
-            name=name,
-            dataset_id=body.dataset_id,
-            metadata=metadata,
-            auto_complete=body.auto_complete is not False,
-        )
-
-    return await call.write(work)
+    create_experiment = partial(
+        store.create_experiment,
+        project_id=body.project_id,
+        name=name,
+        dataset_id=body.dataset_id,
+        metadata=metadata,
+        auto_complete=body.auto_complete is not False,
+    )
+    return await call.write(partial(in_project, owner=call.owner(body.project_id), work=create_experiment))
 
 
 async def list_all(call: Call, query: ProjectQuery) -> Answer:
@@ -98,13 +101,11 @@ async def get(call: Call) -> Answer:
 
 async def complete(call: Call) -> Answer:
     experiment_id = call.params["experiment_id"]
-    return await call.write(
-        lambda connection: store.complete_experiment(connection, experiment_id, scope=call.scope)
-    )
+    return await call.write(partial(store.complete_experiment, experiment_id=experiment_id, scope=call.scope))
 
 
 async def summary(call: Call) -> Answer:
-    from evenhand.server.summaries import summarise  # numpy: half of the time it takes to start
+    from evenhand.server.api.summaries import summarise  # numpy: half of the time it takes to start
 
     experiment_id = call.params["experiment_id"]
     kept = await call.read(lambda connection: read_summary(connection, experiment_id, scope=call.scope))
@@ -112,29 +113,32 @@ async def summary(call: Call) -> Answer:
 
 
 async def comparison(call: Call, query: CompareQuery) -> Answer:
-    from evenhand.server.comparing import compare, read_sides  # as above
+    from evenhand.compare.comparison import Options  # as above
+    from evenhand.server.api.comparing import compare, read_sides
 
     base_id, other_id = call.params["experiment_id"], call.params["other_id"]
     sides = await call.search(
         lambda connection: read_sides(connection, base_id, other_id, query.scorer_name, scope=call.scope)
     )
-    return json_answer(await asyncio.to_thread(compare, sides, per_item=query.per_item))
+    options = Options(max_drop=query.max_drop, min_coverage=query.min_coverage, force=query.force)
+    return json_answer(await asyncio.to_thread(compare, sides, options, per_item=query.per_item))
 
 
 async def threshold(call: Call, body: ThresholdAsk) -> Answer:
-    from evenhand.server.summaries import evaluate_threshold  # as above
+    from evenhand.server.api.summaries import evaluate_threshold  # as above
 
     experiment_id = call.params["experiment_id"]
-    totals = await call.read(
+    totals, versions = await call.read(
         lambda connection: read_scorer(connection, experiment_id, body.scorer_name, scope=call.scope)
     )
-    return await call.told(
+    return await call.respond_idempotently(
         evaluate_threshold(
             totals,
+            versions,
             scorer_name=body.scorer_name,
             metric=body.metric,
             threshold=body.threshold,
-            comparison=body.comparison,
+            comparison=body.comparison or "gte",
         )
     )
 
@@ -144,7 +148,7 @@ ROUTES = (
         method="POST",
         path="/v1/experiments",
         handler=create,
-        role="write",
+        audience="token:write",
         request=ExperimentCreate,
         response=Experiment,
         status=201,
@@ -156,6 +160,7 @@ ROUTES = (
         method="GET",
         path="/v1/experiments",
         handler=list_all,
+        audience="token:read",
         query=ProjectQuery,
         response=Page[Experiment],
         errors=("PROJECT_REQUIRED", "NOT_FOUND"),
@@ -166,6 +171,7 @@ ROUTES = (
         method="GET",
         path="/v1/experiments/{experiment_id}",
         handler=get,
+        audience="token:read",
         response=Experiment,
         errors=("NOT_FOUND",),
         summary="Read an experiment",
@@ -175,7 +181,7 @@ ROUTES = (
         method="POST",
         path="/v1/experiments/{experiment_id}/complete",
         handler=complete,
-        role="write",
+        audience="token:write",
         response=Experiment,
         errors=("NOT_FOUND", "EXPERIMENT_COMPLETED"),
         summary="Complete an experiment",
@@ -185,6 +191,7 @@ ROUTES = (
         method="GET",
         path="/v1/experiments/{experiment_id}/summary",
         handler=summary,
+        audience="token:read",
         response=ExperimentSummary,
         errors=("NOT_FOUND",),
         summary="An experiment in numbers",
@@ -194,6 +201,7 @@ ROUTES = (
         method="GET",
         path="/v1/experiments/{experiment_id}/compare/{other_id}",
         handler=comparison,
+        audience="token:read",
         query=CompareQuery,
         response=ExperimentComparison,
         errors=("NOT_FOUND", "INCOMPATIBLE_EXPERIMENTS"),
@@ -204,9 +212,10 @@ ROUTES = (
         method="POST",
         path="/v1/experiments/{experiment_id}/threshold",
         handler=threshold,
+        audience="token:read",
         request=ThresholdAsk,
         response=ThresholdResult,
-        errors=("NOT_FOUND", "UNSUPPORTED_THRESHOLD_TYPE"),
+        errors=("NOT_FOUND", "UNSUPPORTED_THRESHOLD_TYPE", "MIXED_SCORER_VERSIONS"),
         summary="Does a scorer's number reach a threshold? Compared as exact decimals; nothing is stored",
         tag="Experiments",
     ),

@@ -3,11 +3,11 @@
 from msgspec import Struct
 
 from evenhand.core.errors import Refusal, StoreError
-from evenhand.server.answers import Answer, json_answer
 from evenhand.server.call import Call
-from evenhand.server.reference import icon, style_sheet
-from evenhand.server.routes import Route
-from evenhand.server.telemetry import METRICS_TYPE, render
+from evenhand.server.http.answers import Answer, json_answer
+from evenhand.server.http.reference import icon, style_sheet
+from evenhand.server.http.routes import Route
+from evenhand.server.http.telemetry import METRICS_TYPE, render
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ ROUTES = (
         method="GET",
         path="/healthz",
         handler=healthz,
-        role=None,
+        audience="public",
         response=Health,
         summary="The process is up",
         tag="Server",
@@ -70,20 +70,25 @@ ROUTES = (
         method="GET",
         path="/readyz",
         handler=readyz,
-        role=None,
+        audience="public",
         response=Health,
         errors=("UNAVAILABLE",),
         summary="Requests will be answered",
         tag="Server",
     ),
     Route(
-        method="GET", path="/metrics", handler=metrics, role=None, summary="Prometheus metrics", tag="Server"
+        method="GET",
+        path="/metrics",
+        handler=metrics,
+        audience="public",
+        summary="Prometheus metrics",
+        tag="Server",
     ),
     Route(
         method="GET",
         path="/openapi.json",
         handler=openapi,
-        role=None,
+        audience="public",
         summary="This interface as OpenAPI 3.1",
         tag="Server",
     ),
@@ -91,7 +96,7 @@ ROUTES = (
         method="GET",
         path="/docs",
         handler=reference,
-        role=None,
+        audience="public",
         summary="This interface as a page",
         tag="Server",
     ),
@@ -99,7 +104,7 @@ ROUTES = (
         method="GET",
         path="/docs/style.css",
         handler=style,
-        role=None,
+        audience="public",
         summary="The page's style",
         tag="Server",
     ),
@@ -107,7 +112,7 @@ ROUTES = (
         method="GET",
         path="/docs/icon.svg",
         handler=picture,
-        role=None,
+        audience="public",
         summary="The pages' icon",
         tag="Server",
         documented=False,

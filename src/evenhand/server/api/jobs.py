@@ -1,21 +1,19 @@
-"""Jobs: scores that the service works out on its own."""
+"""Jobs: scores that the service computes outside of a request."""
+
+from functools import partial
 
 import msgspec
 from msgspec import Struct
 
 from evenhand.core.errors import Refusal
-from evenhand.core.objects.jobs import Job, JobStatus
+from evenhand.core.objects.jobs import Job, JobAccepted, JobStatus
 from evenhand.core.objects.scores import NotScored, Score, TargetType
-from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
-from evenhand.server.measuring import JUDGE
-from evenhand.server.paging import Paging, page_of
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.paging import Paging, page_of
+from evenhand.server.http.routes import Route
 from evenhand.store import jobs as store
-from evenhand.store.connection import Connection
-from evenhand.store.projects import not_found
 from evenhand.store.scores import get_score
-from evenhand.store.targets import find_targets
 
 LISTING = "jobs"
 MAX_WAIT = 60.0
@@ -30,26 +28,17 @@ class JobQuery(Paging, frozen=True, kw_only=True):
     """`pending`, `running`, `completed` or `failed`."""
 
 
-class JobAccepted(Struct, frozen=True, kw_only=True):
-    """The score will be worked out."""
-
-    job_id: str
-    """Ask `GET /v1/jobs/{job_id}` how far it is."""
-    status: JobStatus
-    """`pending`, unless it was waited for."""
-
-
 class WaitQuery(Struct, frozen=True, kw_only=True):
-    """How long to wait for a judge."""
+    """How long to wait for a job."""
 
     wait: float | None = None
-    """Seconds to wait for an `llm_judge` score, 60 at most; absent answers 202 at once."""
+    """Seconds to wait for a score that a job computes, 60 at most; absent answers 202 at once."""
 
 
-async def submit_judge(
-    call: Call, *, target_type: TargetType, target_id: str, config_text: str, wait: float | None
+async def submit_job(
+    call: Call, *, target_type: TargetType, target_id: str, request: store.JobRequest, wait: float | None
 ) -> Answer:
-    """A durable job for an `llm_judge` score; with `wait`, the score itself when it is there in time.
+    """A durable job for a score; with `wait`, the score itself when it is there in time.
 
     The configuration was checked by the caller.
     """
@@ -57,23 +46,16 @@ async def submit_judge(
         raise Refusal(
             "INVALID_REQUEST", f"'wait' must be between 0 and {MAX_WAIT:g} seconds.", {"field": "wait"}
         )
-
-    def work(connection: Connection) -> JobAccepted:
-        [target] = find_targets(connection, [(target_type, target_id, call.scope)])
-        if target is None:
-            raise not_found(target_type, target_id)
-        job = store.NewJob(
-            project_id=target.project_id,
+    answer = await call.write(
+        partial(
+            store.request_job,
             target_type=target_type,
             target_id=target_id,
-            trace_key=target.trace_key,
-            scorer_name=JUDGE,
-            config=config_text,
-        )
-        [job_id] = store.add_jobs(connection, [job])
-        return JobAccepted(job_id=job_id, status="pending")
-
-    answer = await call.write(work, 202)
+            request=request,
+            scope=call.scope,
+        ),
+        202,
+    )
     call.service.jobs.wake()
     if not wait:
         return answer
@@ -90,7 +72,10 @@ async def _waited(call: Call, answer: Answer, wait: float) -> Answer:
         score: Score = await call.read(lambda connection: get_score(connection, score_id))
         return json_answer(score, 201)
     if job.status == "failed":
-        return json_answer(NotScored(score=None, reason=job.error or "failed"))
+        reason = job.error or "failed"
+        if job.outcome == "unscored":
+            return json_answer(NotScored(score=None, reason=reason))
+        return json_answer(NotScored(score=None, reason=reason, error=reason, message=job.message))
     return json_answer(JobAccepted(job_id=job.job_id, status=job.status), 202)
 
 
@@ -122,6 +107,7 @@ ROUTES = (
         method="GET",
         path="/v1/jobs",
         handler=list_all,
+        audience="token:read",
         query=JobQuery,
         response=Page[Job],
         errors=("PROJECT_REQUIRED", "NOT_FOUND"),
@@ -132,6 +118,7 @@ ROUTES = (
         method="GET",
         path="/v1/jobs/{job_id}",
         handler=get,
+        audience="token:read",
         response=Job,
         errors=("NOT_FOUND",),
         summary="Read a job",

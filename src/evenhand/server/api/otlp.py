@@ -6,24 +6,29 @@ with `Retry-After`; a full disk is 503 here, because exporters throw away what i
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 
 from evenhand.core.errors import InputError, Refusal, StoreFull
 from evenhand.core.spans import SpanRecord
-from evenhand.server.answers import RETRY_AFTER, Answer, answer_for
-from evenhand.server.api.traces import span_project, store_spans
-from evenhand.server.auth import Access
-from evenhand.server.bodies import LARGE, limit_for, read_body
+from evenhand.server.api.traces import sender_of, span_project
 from evenhand.server.call import Call
-from evenhand.server.otlp import Rejected, to_record
-from evenhand.server.otlp_wire import JSON, PROTOBUF, read_json, read_protobuf, response_body, status_body
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import RETRY_AFTER, Answer, answer_for
+from evenhand.server.http.bodies import OFF_LOOP_BYTES, limit_for, read_body
+from evenhand.server.http.routes import Route
+from evenhand.server.ingest.otlp import Rejected, to_record
+from evenhand.server.ingest.otlp_wire import (
+    JSON,
+    PROTOBUF,
+    read_json,
+    read_protobuf,
+    response_body,
+    status_body,
+)
 from evenhand.store.arrivals import Batch, prepare
-from evenhand.store.connection import Connection
-from evenhand.store.spans import Ingested
+from evenhand.store.ingest import faults_of, store_export, store_exports
 
 NAMED = 5
 """How many rejected spans a partial success explains."""
@@ -48,7 +53,7 @@ async def export(call: Call) -> Answer:
     body = await read_body(call.receive, call.headers, limit_for(call.route, limits), call.service.budget)
     call.take_fingerprint(body)
     project_id, received_us = span_project(call, None), time.time_ns() // 1000
-    if len(body) > LARGE:
+    if len(body) > OFF_LOOP_BYTES:
         batch, reasons = await asyncio.to_thread(_batch, project_id, call.media_type, body, received_us)
     else:
         batch, reasons = _batch(project_id, call.media_type, body, received_us)
@@ -75,38 +80,15 @@ def _batch(project_id: str, media_type: str, body: bytes, received_us: int) -> t
     return prepare(project_id, records), reasons
 
 
-class _Sent(NamedTuple):
-    """Spans on their way to the writer, and who sent them."""
-
-    access: Access
-    batch: Batch
-
-
 async def _store(call: Call, batch: Batch) -> list[str]:
     if call.idempotency_key is not None:
-        answer = await call.write(
-            lambda connection: _told(store_spans(connection, call.access, batch, resend=True))
-        )
+        answer = await call.write(partial(store_export, sender=sender_of(call), batch=batch))
         call.service.jobs.wake()
         return msgspec.json.decode(answer.body, type=list[str])
-    result = await call.service.database.write_item(_stored, _Sent(call.access, batch), large=True)
+    result = await call.service.database.write_item(store_exports, (sender_of(call), batch))
     if result.job_count:
         call.service.jobs.wake()
-    return _told(result)
-
-
-def _told(result: Ingested) -> list[str]:
-    return [f"span '{fault.span.id}': {fault.code}: {fault.reason}" for fault in result.faults]
-
-
-def _stored(connection: Connection, sent: Sequence[_Sent]) -> list[Ingested | Exception]:
-    results: list[Ingested | Exception] = []
-    for access, batch in sent:
-        try:
-            results.append(store_spans(connection, access, batch, resend=True))
-        except Refusal as error:
-            results.append(error)
-    return results
+    return faults_of(result)
 
 
 def _explain(reasons: list[str]) -> str:
@@ -114,7 +96,7 @@ def _explain(reasons: list[str]) -> str:
     return "; ".join(reasons[:NAMED]) + more
 
 
-def refused(error: Exception, headers: Mapping[bytes, bytes]) -> Answer:
+def rpc_error(error: Exception, headers: Mapping[bytes, bytes]) -> Answer:
     """The error as a `Status` in the request's encoding."""
     given = headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower()
     media_type = JSON if given == JSON.encode() else PROTOBUF
@@ -123,8 +105,8 @@ def refused(error: Exception, headers: Mapping[bytes, bytes]) -> Answer:
     sent = [] if known is None else [pair for pair in known.headers if pair[0] != b"content-type"]
     if status == 503 and not sent:
         sent = [(b"retry-after", str(RETRY_AFTER["UNAVAILABLE"]).encode())]
-    told = isinstance(error, InputError | Refusal)
-    message = str(error) if told else "the server cannot store spans just now"
+    is_ours = isinstance(error, InputError | Refusal)
+    message = str(error) if is_ours else "the server cannot store spans just now"
     code = _RPC_CODES.get(status, UNAVAILABLE if status == 503 else INTERNAL)
     return Answer(
         status, status_body(media_type, code, message), content_type=media_type.encode(), headers=sent
@@ -136,11 +118,11 @@ ROUTES = (
         method="POST",
         path="/v1/traces",
         handler=export,
-        role="write",
-        streams=True,
+        audience="token:write",
+        reads_body=True,
         media_types=(PROTOBUF, JSON),
         body_limit="otlp",
-        refused=refused,
+        render_error=rpc_error,
         errors=("NOT_FOUND",),
         summary="Store spans sent by an OpenTelemetry exporter (OTLP/HTTP, protobuf or JSON)",
         tag="Traces",

@@ -1,9 +1,9 @@
 """A project at a glance."""
 
 from evenhand.core.objects.project_summary import ProjectSummary
-from evenhand.server.answers import Answer, json_answer
 from evenhand.server.call import Call
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, json_answer
+from evenhand.server.http.routes import Route
 from evenhand.store.connection import Connection
 from evenhand.store.project_summary import summarise_project
 from evenhand.store.projects import get_project
@@ -24,6 +24,7 @@ ROUTES = (
         method="GET",
         path="/v1/projects/{project_id}/summary",
         handler=summary,
+        audience="token:read",
         response=ProjectSummary,
         errors=("NOT_FOUND",),
         summary="A project at a glance: traces, experiments, queue",

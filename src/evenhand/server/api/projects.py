@@ -1,17 +1,17 @@
 """Projects."""
 
+from functools import partial
+
 from msgspec import Struct
 
 from evenhand.core.ids import new_id
 from evenhand.core.objects.projects import Project
-from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
-from evenhand.server.fields import Name, trimmed
-from evenhand.server.paging import Paging, page_of
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.fields import Name, trimmed
+from evenhand.server.http.paging import Paging, page_of
+from evenhand.server.http.routes import Route
 from evenhand.store import projects as store
-from evenhand.store.connection import Connection
-from evenhand.store.projects import not_found
 
 LISTING = "projects"
 
@@ -28,13 +28,7 @@ class ProjectCreate(Struct, frozen=True, kw_only=True):
 async def create(call: Call, body: ProjectCreate) -> Answer:
     name = trimmed(body.name, "name")
     project_id = new_id() if body.id is None else trimmed(body.id, "id")
-
-    def work(connection: Connection) -> Project:
-        if call.scope is not None and call.scope != project_id:
-            raise not_found("project", project_id)
-        return store.create_project(connection, project_id=project_id, name=name)
-
-    return await call.write(work)
+    return await call.write(partial(store.create_project, project_id=project_id, name=name, scope=call.scope))
 
 
 async def list_all(call: Call, query: Paging) -> Answer:
@@ -59,7 +53,7 @@ ROUTES = (
         method="POST",
         path="/v1/projects",
         handler=create,
-        role="admin",
+        audience="token:admin",
         request=ProjectCreate,
         response=Project,
         status=201,
@@ -71,6 +65,7 @@ ROUTES = (
         method="GET",
         path="/v1/projects",
         handler=list_all,
+        audience="token:read",
         query=Paging,
         response=Page[Project],
         summary="List projects by id",
@@ -80,6 +75,7 @@ ROUTES = (
         method="GET",
         path="/v1/projects/{project_id}",
         handler=get,
+        audience="token:read",
         response=Project,
         errors=("NOT_FOUND",),
         summary="Read a project",

@@ -1,14 +1,15 @@
 """The review queue."""
 
+from functools import partial
+
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.annotations import Queued, QueuedSince, QueueItem, QueueStatus
-from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.api.traces import OneTraceQuery
 from evenhand.server.call import Call
-from evenhand.server.paging import Paging, make_cursor
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.paging import Paging, make_cursor
+from evenhand.server.http.routes import Route
 from evenhand.store import traces as store
-from evenhand.store.connection import Connection
 
 LISTING = "queue"
 _STATUSES: dict[str, QueueStatus] = {"pending": "pending", "annotated": "annotated"}
@@ -26,20 +27,15 @@ class QueueQuery(Paging, frozen=True, kw_only=True):
 async def add(call: Call, query: OneTraceQuery) -> Answer:
     trace_id = call.params["trace_id"]
     return await call.write(
-        lambda connection: store.queue_trace(
-            connection, trace_id, scope=call.scope, project_id=query.project_id
-        )
+        partial(store.queue_trace, trace_id=trace_id, scope=call.scope, project_id=query.project_id)
     )
 
 
 async def remove(call: Call, query: OneTraceQuery) -> Answer:
     trace_id = call.params["trace_id"]
-
-    def work(connection: Connection) -> Queued:
-        store.unqueue_trace(connection, trace_id, scope=call.scope, project_id=query.project_id)
-        return Queued(trace_id=trace_id, queued=False)
-
-    return await call.write(work)
+    return await call.write(
+        partial(store.unqueue_trace, trace_id=trace_id, scope=call.scope, project_id=query.project_id)
+    )
 
 
 async def list_all(call: Call, query: QueueQuery) -> Answer:
@@ -67,7 +63,7 @@ ROUTES = (
         method="POST",
         path="/v1/traces/{trace_id}/queue",
         handler=add,
-        role="write",
+        audience="token:write",
         query=OneTraceQuery,
         response=QueuedSince,
         errors=("NOT_FOUND",),
@@ -78,7 +74,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/traces/{trace_id}/queue",
         handler=remove,
-        role="write",
+        audience="token:write",
         query=OneTraceQuery,
         response=Queued,
         errors=("NOT_FOUND",),
@@ -89,6 +85,7 @@ ROUTES = (
         method="GET",
         path="/v1/queue",
         handler=list_all,
+        audience="token:read",
         query=QueueQuery,
         response=Page[QueueItem],
         errors=("PROJECT_REQUIRED", "INVALID_QUEUE_STATUS", "NOT_FOUND"),

@@ -1,5 +1,6 @@
 """Online scoring rules: spans that match on ingest are scored, without slowing the ingest."""
 
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -7,15 +8,15 @@ from msgspec import Meta, Raw, Struct, field
 
 from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.jobs import Rule, RuleFilter
-from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.api.datasets import ProjectQuery
 from evenhand.server.call import Call
-from evenhand.server.fields import Name, object_text, trimmed
-from evenhand.server.measuring import JUDGE, check_scorer
-from evenhand.server.paging import page_of
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.fields import Name, object_text, trimmed
+from evenhand.server.http.paging import page_of
+from evenhand.server.http.routes import Route
+from evenhand.server.jobs.computing import run_off_loop
 from evenhand.store import scoring_rules as store
-from evenhand.store.connection import Connection
+from evenhand.store.projects import in_project
 
 LISTING = "rules"
 EVERY = RuleFilter()
@@ -41,24 +42,17 @@ class RuleCreate(Struct, frozen=True, kw_only=True):
 async def create(call: Call, body: RuleCreate) -> Answer:
     name = trimmed(body.name, "name")
     config = object_text(body.config, "config") or "{}"
-    parameters = msgspec.json.decode(config)
-    check_scorer(body.scorer_name, parameters)
-    if body.scorer_name == JUDGE:
-        call.service.jobs.check_judge(parameters)
-
-    def work(connection: Connection) -> Rule:
-        call.open_project(connection, body.project_id)
-        return store.create_rule(
-            connection,
-            project_id=body.project_id,
-            name=name,
-            narrow=body.filter or EVERY,
-            sample_rate=1.0 if body.sample_rate is None else body.sample_rate,
-            scorer_name=body.scorer_name,
-            config=config,
-        )
-
-    return await call.write(work)
+    await run_off_loop(lambda: call.service.scorers.prepare(body.scorer_name, msgspec.json.decode(config)))
+    create_rule = partial(
+        store.create_rule,
+        project_id=body.project_id,
+        name=name,
+        narrow=body.filter or EVERY,
+        sample_rate=1.0 if body.sample_rate is None else body.sample_rate,
+        scorer_name=body.scorer_name,
+        config=config,
+    )
+    return await call.write(partial(in_project, owner=call.owner(body.project_id), work=create_rule))
 
 
 async def list_all(call: Call, query: ProjectQuery) -> Answer:
@@ -81,12 +75,7 @@ async def get(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     rule_id = call.params["rule_id"]
-
-    def work(connection: Connection) -> Deleted:
-        store.delete_rule(connection, rule_id, scope=call.scope)
-        return Deleted(deleted=True, id=rule_id)
-
-    return await call.write(work)
+    return await call.write(partial(store.delete_rule, rule_id=rule_id, scope=call.scope))
 
 
 ROUTES = (
@@ -94,7 +83,7 @@ ROUTES = (
         method="POST",
         path="/v1/rules",
         handler=create,
-        role="write",
+        audience="token:write",
         request=RuleCreate,
         response=Rule,
         status=201,
@@ -106,6 +95,7 @@ ROUTES = (
         method="GET",
         path="/v1/rules",
         handler=list_all,
+        audience="token:read",
         query=ProjectQuery,
         response=Page[Rule],
         errors=("PROJECT_REQUIRED", "NOT_FOUND"),
@@ -116,6 +106,7 @@ ROUTES = (
         method="GET",
         path="/v1/rules/{rule_id}",
         handler=get,
+        audience="token:read",
         response=Rule,
         errors=("NOT_FOUND",),
         summary="Read a rule",
@@ -125,7 +116,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/rules/{rule_id}",
         handler=delete,
-        role="write",
+        audience="token:write",
         response=Deleted,
         errors=("NOT_FOUND",),
         summary="Delete a rule; its scores stay",

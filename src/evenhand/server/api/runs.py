@@ -1,37 +1,39 @@
 """Runs of experiments, with inline scores."""
 
-import asyncio
+from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Raw, Struct, field
 
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.experiments import Run, RunsAccepted
-from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
-from evenhand.server.fields import Name, json_text
-from evenhand.server.measuring import (
-    JUDGE,
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.fields import Name, json_text
+from evenhand.server.http.paging import Paging, page_of
+from evenhand.server.http.routes import Route
+from evenhand.server.jobs.computing import compute_scores, run_off_loop
+from evenhand.server.jobs.score_requests import (
     InlineScore,
-    Wanted,
+    ScoreToCompute,
     malformed_score,
-    measure,
+    quick_to_read,
     read_score,
-    unhurried,
 )
-from evenhand.server.paging import Paging, page_of
-from evenhand.server.routes import Route
-from evenhand.server.scoring_jobs import JobRunner, judge_jobs
+from evenhand.server.jobs.scorers import Scorers
 from evenhand.store import runs as store
-from evenhand.store.connection import Connection
-from evenhand.store.datasets import expected_outputs
-from evenhand.store.jobs import add_jobs
+from evenhand.store.datasets import Expectation, expectations
+from evenhand.store.inline import ScoreResult
+from evenhand.store.jobs import JobRequest
 from evenhand.store.runs import NewRun, RunFilter
 from evenhand.store.scores import Measurement
 from evenhand.store.targets import Material, Target
 
 LISTING = "runs"
 MAX_BATCH = 10_000
+UNKNOWN = Expectation(None, None)
+"""An item that is not there: the run is refused when it is stored."""
 
 
 class RunCreate(Struct, frozen=True, kw_only=True):
@@ -76,67 +78,69 @@ class _Given(NamedTuple):
     repeat: int
     output: str
     trace_id: str | None
-    scores: list[Measurement | Wanted]
-    judged: list[Wanted]
+    scores: list[Measurement | ScoreToCompute]
 
 
 async def create(call: Call, body: RunBatch) -> Answer:
     experiment_id = call.params["experiment_id"]
-    given = await unhurried(
-        (score for run in body.runs for score in run.scores or ()),
-        lambda: [_read_run(call.service.jobs, index, run) for index, run in enumerate(body.runs)],
+
+    def read_all() -> list[_Given]:
+        return [_read_run(call.service.scorers, index, run) for index, run in enumerate(body.runs)]
+
+    scores = (score for run in body.runs for score in run.scores or ())
+    quick = quick_to_read(scores, call.service.scorers)
+    runs = await _with_scores(call, read_all() if quick else await run_off_loop(read_all))
+    answer = await call.write(
+        partial(store.add_runs, experiment_id=experiment_id, runs=runs, scope=call.scope)
     )
-    judged = [run.judged for run in given]
-    runs = await _with_rules(call, given)
-
-    def work(connection: Connection) -> RunsAccepted:
-        accepted, targets = store.add_runs(connection, experiment_id, runs, scope=call.scope)
-        add_jobs(connection, judge_jobs(zip(targets, judged, strict=True)))
-        return accepted
-
-    answer = await call.write(work)
-    if any(judged):
+    if any(isinstance(result, JobRequest) for run in runs for _, result in run.scores):
         call.service.jobs.wake()
     return answer
 
 
-def _read_run(jobs: JobRunner, index: int, given: RunCreate) -> _Given:
-    scores: list[Measurement | Wanted] = []
-    judged: list[Wanted] = []
+def _read_run(scorers: Scorers, index: int, given: RunCreate) -> _Given:
     try:
         output = json_text(given.output, "output")
         if output is None:
             raise Refusal("INVALID_REQUEST", "'output' is required and cannot be null.", {"field": "output"})
-        for score in map(read_score, given.scores or ()):
-            if isinstance(score, Wanted) and score.scorer_name == JUDGE:
-                jobs.check_judge(score.config)
-                judged.append(score)
-            else:
-                scores.append(score)
+        scores = [read_score(score, scorers) for score in given.scores or ()]
     except Refusal as error:
         raise Refusal(error.code, f"runs[{index}]: {error}", {**error.details, "index": index}) from None
-    return _Given(given.dataset_item_id, given.repeat or 0, output, given.trace_id, scores, judged)
+    return _Given(given.dataset_item_id, given.repeat or 0, output, given.trace_id, scores)
 
 
-async def _with_rules(call: Call, given: list[_Given]) -> list[NewRun]:
-    """The runs with what the rules among their scores come to; what has nothing to compare with is left out."""
-    ids = sorted({run.item_id for run in given if any(isinstance(score, Wanted) for score in run.scores)})
-    if not ids:
-        return [_with_own_rules(run, None) for run in given]
-    expected = await call.read(lambda connection: expected_outputs(connection, ids, scope=call.scope))
-    return await asyncio.to_thread(lambda: [_with_own_rules(run, expected.get(run.item_id)) for run in given])
+async def _with_scores(call: Call, given: list[_Given]) -> list[NewRun]:
+    """The runs with what their scores come to."""
+    wanted = [(run, score) for run in given for score in run.scores if isinstance(score, ScoreToCompute)]
+    computed: Iterator[ScoreResult] = iter(())
+    if wanted:
+        ids = sorted({run.item_id for run, _ in wanted})
+        known = await call.read(lambda connection: expectations(connection, ids, scope=call.scope))
+        pairs = [(score, _material(run, known.get(run.item_id, UNKNOWN))) for run, score in wanted]
+        limit = call.service.config.limits.scoring_seconds
+        computed = iter(await compute_scores(pairs, seconds=limit))
+    return [
+        NewRun(
+            dataset_item_id=run.item_id,
+            repeat=run.repeat,
+            output=run.output,
+            trace_id=run.trace_id,
+            scores=[
+                (score.scorer_name, score if isinstance(score, Measurement) else next(computed))
+                for score in run.scores
+            ],
+        )
+        for run in given
+    ]
 
 
-def _with_own_rules(given: _Given, expected: str | None) -> NewRun:
-    target = Target(type="run", id="", project_id="")
-    material = Material(target=target, output=given.output, input=None, expected_output=expected)
-    found = (score if isinstance(score, Measurement) else measure(score, material) for score in given.scores)
-    return NewRun(
-        dataset_item_id=given.item_id,
-        repeat=given.repeat,
-        output=given.output,
-        trace_id=given.trace_id,
-        measurements=[score for score in found if isinstance(score, Measurement)],
+def _material(run: _Given, known: Expectation) -> Material:
+    return Material(
+        target=Target(type="run", id="", project_id=""),
+        output=run.output,
+        input=None,
+        expected_output=known.expected_output,
+        metadata=known.metadata,
     )
 
 
@@ -181,7 +185,7 @@ ROUTES = (
         method="POST",
         path="/v1/experiments/{experiment_id}/runs",
         handler=create,
-        role="write",
+        audience="token:write",
         request=RunBatch,
         response=RunsAccepted,
         status=201,
@@ -193,7 +197,7 @@ ROUTES = (
             "INVALID_SCORE_VALUE",
             "INVALID_SCORER_CONFIG",
         ),
-        malformed=malformed_score,
+        explain_malformed=malformed_score,
         summary="Store runs with their scores, all or none",
         tag="Experiments",
     ),
@@ -201,6 +205,7 @@ ROUTES = (
         method="GET",
         path="/v1/experiments/{experiment_id}/runs",
         handler=list_all,
+        audience="token:read",
         query=RunQuery,
         response=Page[Run],
         errors=("NOT_FOUND",),

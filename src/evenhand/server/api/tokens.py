@@ -1,16 +1,16 @@
 """Tokens: made, listed and taken back by administrators. The secret is shown once."""
 
+from functools import partial
+
 from msgspec import Struct
-from msgspec.structs import replace
 
 from evenhand.core.objects.projects import NewToken, Role, Token
-from evenhand.server.answers import Answer, Page, json_answer
 from evenhand.server.call import Call
-from evenhand.server.fields import Name, trimmed
-from evenhand.server.paging import Paging, page_of
-from evenhand.server.routes import Route
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.fields import Name, trimmed
+from evenhand.server.http.paging import Paging, page_of
+from evenhand.server.http.routes import Route
 from evenhand.store import tokens as store
-from evenhand.store.connection import Connection
 from evenhand.store.projects import not_found
 
 LISTING = "tokens"
@@ -33,18 +33,12 @@ async def create(call: Call, body: TokenCreate) -> Answer:
     if call.scope is not None and body.project_id != call.scope:
         raise not_found("project", body.project_id or "")
 
-    made: list[NewToken] = []
-
-    def work(connection: Connection) -> NewToken:
-        if body.project_id is not None:
-            call.open_project(connection, body.project_id)
-        token = store.create_token(connection, name=name, project_id=body.project_id, role=body.role)
-        made[:] = [token]
-        # What an idempotency key repeats is stored: not the secret.
-        return replace(token, token="")
-
-    answer = await call.write(work)
-    return json_answer(made[0], answer.status) if made else answer
+    owner = None if body.project_id is None else call.owner(body.project_id)
+    shown: list[NewToken] = []
+    answer = await call.write(
+        partial(store.create_token_for, owner=owner, name=name, role=body.role, shown=shown)
+    )
+    return json_answer(shown[0], answer.status) if shown else answer
 
 
 async def list_all(call: Call, query: Paging) -> Answer:
@@ -59,8 +53,8 @@ async def list_all(call: Call, query: Paging) -> Answer:
 
 async def revoke(call: Call) -> Answer:
     token_id = call.params["token_id"]
-    answer = await call.write(lambda connection: store.revoke_token(connection, token_id, scope=call.scope))
-    call.service.gate.forget()
+    answer = await call.write(partial(store.revoke_token, token_id=token_id, scope=call.scope))
+    call.service.authenticator.clear_cache()
     return answer
 
 
@@ -69,7 +63,7 @@ ROUTES = (
         method="POST",
         path="/v1/tokens",
         handler=create,
-        role="admin",
+        audience="token:admin",
         request=TokenCreate,
         response=NewToken,
         status=201,
@@ -81,7 +75,7 @@ ROUTES = (
         method="GET",
         path="/v1/tokens",
         handler=list_all,
-        role="admin",
+        audience="token:admin",
         query=Paging,
         response=Page[Token],
         summary="List tokens",
@@ -91,7 +85,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/tokens/{token_id}",
         handler=revoke,
-        role="admin",
+        audience="token:admin",
         response=Token,
         errors=("NOT_FOUND",),
         summary="Take a token back",

@@ -1,33 +1,37 @@
 """Traces: native ingest, reading, listing, deleting."""
 
-import asyncio
 import math
-from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
 from evenhand.core.errors import InputError, Refusal
 from evenhand.core.objects.datasets import Deleted
-from evenhand.core.objects.traces import Trace, TraceRow
+from evenhand.core.objects.traces import SpansAccepted, Trace, TraceRow
 from evenhand.core.spans import SpanRecord, microseconds
 from evenhand.core.timestamps import parse_instant
-from evenhand.server.answers import Answer, Page, json_answer
-from evenhand.server.auth import Access
 from evenhand.server.call import Call
-from evenhand.server.fields import MAX_NAME, Name
-from evenhand.server.measuring import JUDGE, InlineScore, Unmeasured, Wanted, measure, read_score, unhurried
-from evenhand.server.paging import Paging, make_cursor
-from evenhand.server.routes import Route
-from evenhand.server.scoring_jobs import judge_jobs
-from evenhand.server.span_input import MAX_SPANS, SpanInput, checked_records, malformed_batch, wrong_count
-from evenhand.store import spans
+from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.fields import MAX_NAME, Name
+from evenhand.server.http.paging import Paging, make_cursor
+from evenhand.server.http.routes import Route
+from evenhand.server.ingest.span_input import (
+    MAX_SPANS,
+    SpanInput,
+    checked_records,
+    malformed_batch,
+    wrong_count,
+)
+from evenhand.server.jobs.computing import compute_scores, run_off_loop
+from evenhand.server.jobs.score_requests import InlineScore, ScoreToCompute, quick_to_read, read_score
 from evenhand.store import traces as store
-from evenhand.store.arrivals import Batch, prepare
-from evenhand.store.connection import Connection
-from evenhand.store.jobs import add_jobs
-from evenhand.store.projects import DEFAULT, create_project, must_be_made
-from evenhand.store.scores import Measurement, insert_scores
+from evenhand.store.arrivals import prepare
+from evenhand.store.ingest import Sender, SpanBatch, store_batches
+from evenhand.store.inline import InlineResult, ScoreResult
+from evenhand.store.projects import DEFAULT
+from evenhand.store.scores import Measurement
 from evenhand.store.targets import Material, Target
 
 LISTING = "traces"
@@ -41,15 +45,6 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     """1 to 10,000 spans, of one trace or of several; all are stored or none."""
     project_id: Name | None = None
     """Where they belong; otherwise the header X-Project-Id, the token's project, or `default` decides."""
-
-
-class Ingested(Struct, frozen=True, kw_only=True):
-    """The batch is stored."""
-
-    accepted: int
-    """How many spans."""
-    trace_ids: list[str]
-    """The traces that they belong to, in the order they came."""
 
 
 class OneTraceQuery(Struct, frozen=True, kw_only=True):
@@ -106,117 +101,75 @@ async def ingest(call: Call, body: IngestRequest) -> Answer:
         raise wrong_count()
     records = checked_records(body.spans)
     scores = await inline_scores(call, body.spans, records)
-    project_id = span_project(call, body.project_id)
-    answer = Ingested(accepted=len(records), trace_ids=list(dict.fromkeys(span.trace_id for span in records)))
-
-    batch = _Batch(call.access, prepare(project_id, records), scores, answer, [])
-    written = await call.write_item(_store, batch, large=True)
-    if any(batch.asked):
-        call.service.jobs.wake()
-    return written
-
-
-class _Batch(NamedTuple):
-    """Checked spans on their way to the writer, and what they came with."""
-
-    access: Access
-    spans: Batch
-    scores: "InlineScores"
-    answer: Ingested
-    asked: list[int]
-    """How many jobs were made, once it is stored."""
-
-
-def _store(connection: Connection, batches: Sequence[_Batch]) -> list[Ingested | Exception]:
-    return [_stored(connection, batch) for batch in batches]
-
-
-def _stored(connection: Connection, batch: _Batch) -> Ingested | Exception:
-    project_id, records = batch.spans.project_id, batch.spans.spans
-    try:
-        result = store_spans(connection, batch.access, batch.spans, resend=False)
-    except Refusal as error:
-        return error
-
-    def target(index: int) -> Target:
-        span = records[index]
-        return Target(type="span", id=span.id, project_id=project_id, trace_key=result.keys[span.trace_id])
-
-    insert_scores(connection, [(target(index), made) for index, made in batch.scores.measured])
-    judged = judge_jobs((target(index), [score]) for index, score in batch.scores.judged)
-    batch.asked.append(len(add_jobs(connection, judged)) + result.job_count)
-    return batch.answer
-
-
-def store_spans(connection: Connection, access: Access, batch: Batch, *, resend: bool) -> spans.Ingested:
-    """Check, then store: a batch that is refused has changed nothing, so batches need no savepoints, for which the
-    embedded database would copy every page that it changes."""
-    project_id = batch.project_id
-    known = spans.look(connection, batch)
-    missing = must_be_made(
-        project_id, known=known.project, scope=access.scope, may_create=access.may_create_projects
+    batch = SpanBatch(
+        sender_of(call),
+        prepare(span_project(call, body.project_id), records),
+        list(dict.fromkeys(span.trace_id for span in records)),
+        scores,
+        [],
     )
-    checked = spans.check(connection, batch, known, resend=resend)
-    if missing:
-        create_project(connection, project_id=project_id, name=project_id)
-    return spans.write(connection, checked)
+    answer = await call.write_item(store_batches, batch)
+    if any(batch.job_counts):
+        call.service.jobs.wake()
+    return answer
 
 
-class InlineScores(NamedTuple):
-    """The inline scores of a batch, by the index of their span."""
-
-    measured: list[tuple[int, Measurement]]
-    judged: list[tuple[int, Wanted]]
+def sender_of(call: Call) -> Sender:
+    """Who sends spans."""
+    return Sender(call.scope, call.access.may_create_projects)
 
 
 async def inline_scores(
     call: Call, given_spans: Sequence[SpanInput], records: Sequence[SpanRecord]
-) -> InlineScores:
-    """What the scores of the spans come to; a rule that has nothing to compare with is left out."""
-    scores: list[tuple[int, Measurement | Wanted]] = []
-    judged: list[tuple[int, Wanted]] = []
-    given = [(index, span.id, score) for index, span in enumerate(given_spans) for score in span.scores or ()]
-    found = await unhurried(
-        (score for _, _, score in given),
-        lambda: [(index, _read_score(call, index, span_id, score)) for index, span_id, score in given],
-    )
-    for index, read in found:
-        if isinstance(read, Wanted) and read.scorer_name == JUDGE:
-            judged.append((index, read))
-        else:
-            scores.append((index, read))
-    if any(isinstance(score, Wanted) for _, score in scores):
-        return InlineScores(await asyncio.to_thread(_with_rules, scores, records), judged)
-    return InlineScores(_with_rules(scores, records), judged)
+) -> list[InlineResult]:
+    """What the scores of the spans come to, in the order they were given."""
+    given = [
+        (index, score_index, score)
+        for index, span in enumerate(given_spans)
+        for score_index, score in enumerate(span.scores or ())
+    ]
+
+    def read_all() -> list[Measurement | ScoreToCompute]:
+        return [_read_score(call, index, records[index].id, score) for index, _, score in given]
+
+    quick = quick_to_read((score for _, _, score in given), call.service.scorers)
+    read = read_all() if quick else await run_off_loop(read_all)
+    wanted = [
+        (score, _material(records[index]))
+        for (index, _, _), score in zip(given, read, strict=True)
+        if isinstance(score, ScoreToCompute)
+    ]
+    computed: Iterator[ScoreResult] = iter(())
+    if wanted:
+        limit = call.service.config.limits.scoring_seconds
+        computed = iter(await compute_scores(wanted, seconds=limit))
+    return [
+        InlineResult(
+            index,
+            score_index,
+            score.scorer_name,
+            score if isinstance(score, Measurement) else next(computed),
+        )
+        for (index, score_index, _), score in zip(given, read, strict=True)
+    ]
 
 
-def _read_score(call: Call, index: int, span_id: str, given: InlineScore) -> Measurement | Wanted:
+def _read_score(call: Call, index: int, span_id: str, given: InlineScore) -> Measurement | ScoreToCompute:
     try:
-        read = read_score(given)
-        if isinstance(read, Wanted) and read.scorer_name == JUDGE:
-            call.service.jobs.check_judge(read.config)
+        return read_score(given, call.service.scorers)
     except Refusal as error:
         place = {"index": index, "id": span_id}
         raise Refusal(error.code, f"span '{span_id}': {error}", {**error.details, **place}) from None
-    return read
 
 
-def _with_rules(
-    scores: Sequence[tuple[int, Measurement | Wanted]], records: Sequence[SpanRecord]
-) -> list[tuple[int, Measurement]]:
-    """In the order the scores were given."""
-    found: list[tuple[int, Measurement]] = []
-    for index, given in scores:
-        made = given if isinstance(given, Measurement) else _measured(given, records[index])
-        if isinstance(made, Measurement):
-            found.append((index, made))
-    return found
-
-
-def _measured(wanted: Wanted, record: SpanRecord) -> Measurement | Unmeasured:
-    target = Target(type="span", id=record.id, project_id="")
-    material = Material(target=target, output=record.output, input=record.input, expected_output=None)
-    return measure(wanted, material)
+def _material(record: SpanRecord) -> Material:
+    return Material(
+        target=Target(type="span", id=record.id, project_id=""),
+        output=record.output,
+        input=record.input,
+        expected_output=None,
+        metadata=record.metadata,
+    )
 
 
 async def get(call: Call, query: OneTraceQuery) -> Answer:
@@ -284,12 +237,9 @@ def _first_key_after(name: str, text: str | None) -> str | None:
 
 async def delete(call: Call, query: OneTraceQuery) -> Answer:
     trace_id = call.params["trace_id"]
-
-    def work(connection: Connection) -> Deleted:
-        store.delete_trace(connection, trace_id, scope=call.scope, project_id=query.project_id)
-        return Deleted(deleted=True, id=trace_id)
-
-    return await call.write(work)
+    return await call.write(
+        partial(store.delete_trace, trace_id=trace_id, scope=call.scope, project_id=query.project_id)
+    )
 
 
 ROUTES = (
@@ -297,10 +247,10 @@ ROUTES = (
         method="POST",
         path="/v1/traces/ingest",
         handler=ingest,
-        role="write",
+        audience="token:write",
         request=IngestRequest,
-        malformed=malformed_batch,
-        response=Ingested,
+        explain_malformed=malformed_batch,
+        response=SpansAccepted,
         status=201,
         errors=(
             "NOT_FOUND",
@@ -318,6 +268,7 @@ ROUTES = (
         method="GET",
         path="/v1/traces",
         handler=list_all,
+        audience="token:read",
         query=TraceQuery,
         response=Page[TraceRow],
         errors=("PROJECT_REQUIRED", "NOT_FOUND"),
@@ -328,6 +279,7 @@ ROUTES = (
         method="GET",
         path="/v1/traces/{trace_id}",
         handler=get,
+        audience="token:read",
         query=OneTraceQuery,
         response=Trace,
         errors=("NOT_FOUND",),
@@ -338,7 +290,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/traces/{trace_id}",
         handler=delete,
-        role="write",
+        audience="token:write",
         query=OneTraceQuery,
         response=Deleted,
         errors=("NOT_FOUND",),

@@ -1,0 +1,84 @@
+"""From components to HTML: the Jinja2 environment, the stylesheet, and whole report files."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from evenhand.plots.svg import without_forbidden
+from evenhand.reports.components import Column, Section
+
+PACKAGE = "evenhand.reports"
+
+
+def environment(*loaders: BaseLoader) -> Environment:
+    """Templates of this package, and of `loaders` before them: every text is escaped, a missing name is an error."""
+    made = Environment(
+        loader=ChoiceLoader([*loaders, PackageLoader(PACKAGE)]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_clean,
+    )
+    made.filters["picture"] = Markup
+    made.filters["kind"] = lambda part: type(part).__name__
+    made.filters["columns"] = _columns
+    return made
+
+
+@cache
+def stylesheet() -> str:
+    """The one stylesheet, for report files and pages."""
+    return files(PACKAGE).joinpath("static", "evenhand.css").read_text(encoding="utf-8")
+
+
+def document(
+    title: str,
+    sections: Sequence[Section],
+    *,
+    crumb: str = "",
+    facts: Sequence[str] = (),
+    footer: str = "Made by Evenhand",
+) -> str:
+    """A self-contained report file: it asks for nothing, runs nothing, and opens from disk.
+
+    `crumb` says what kind of report it is, `facts` are short words under the title.
+    """
+    style = stylesheet()
+    values = {
+        "title": title,
+        "sections": sections,
+        "crumb": crumb,
+        "facts": facts,
+        "footer": footer,
+        "style": Markup(style),  # noqa: S704  our own file
+        "policy": _policy(style),
+    }
+    return _environment().get_template("document.html").render(values)
+
+
+@cache
+def _environment() -> Environment:
+    return environment()
+
+
+@cache
+def _policy(style: str) -> str:
+    # The digest allows this one <style> element and nothing else: no `style` attribute, no script, no request.
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _columns(given: Sequence[Column | str]) -> list[Column]:
+    return [Column(one) if isinstance(one, str) else one for one in given]
+
+
+def _clean(value: object) -> object:
+    return without_forbidden(value) if type(value) is str else value

@@ -1,0 +1,1 @@
+"""The HTTP edge: application, route table, authorisation, bodies and answers."""

@@ -1,0 +1,134 @@
+"""Authentication by bearer tokens: checked in constant time, cached for a moment."""
+
+import hashlib
+import hmac
+import os
+import time
+from collections import OrderedDict
+
+from msgspec import Struct
+
+from evenhand.core.errors import Refusal
+from evenhand.core.objects.projects import Role
+from evenhand.core.secret import Secret
+from evenhand.store.database import Database
+from evenhand.store.tokens import TRUSTED_SECONDS, find_token, token_hash, token_id_of
+
+RANK: dict[Role, int] = {"read": 0, "write": 1, "admin": 2}
+CACHE_SIZE = 10_000
+ENVIRONMENT = "environment"
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """What a caller may do."""
+
+    token_id: str
+    """Which token; `environment` for the one from the environment."""
+    role: Role
+    """Reads, writes, or manages."""
+    scope: str | None
+    """The one project that the caller sees; None sees all."""
+
+    @property
+    def may_create_projects(self) -> bool:
+        return self.scope is None and self.role == "admin"
+
+    def allows(self, role: Role) -> bool:
+        return RANK[self.role] >= RANK[role]
+
+
+def unauthorized() -> Refusal:
+    return Refusal("UNAUTHORIZED", "Send a valid token as 'Authorization: Bearer <token>'.")
+
+
+class Authenticator:
+    """Turns tokens into access. A revoked token stops working within `TRUSTED_SECONDS` in every process."""
+
+    def __init__(self, database: Database, admin_token: Secret | None, wrong_per_minute: int) -> None:
+        self._database = database
+        self._admin_hash = token_hash(admin_token.reveal()) if admin_token else None
+        self._cache: OrderedDict[bytes, tuple[Access, float]] = OrderedDict()
+        self._hash_key = os.urandom(32)
+        self._wrong = WrongTokenCounter(wrong_per_minute)
+
+    def cached_access(self, authorization: bytes | None) -> Access | None:
+        """The access that the header grants, if it is in the cache."""
+        if authorization is None or not authorization.startswith(b"Bearer "):
+            return None
+        return self._cached(authorization[7:])
+
+    async def access(self, authorization: bytes | None, address: str) -> Access:
+        """The access that the header grants, or `UNAUTHORIZED`."""
+        if authorization is None:
+            raise unauthorized()
+        kind, _, credentials = authorization.partition(b" ")
+        if kind.lower() != b"bearer":
+            raise unauthorized()
+        access = await self.access_for(credentials.strip())
+        if access is None:
+            self._wrong.record(address)
+            raise unauthorized()
+        return access
+
+    async def access_for(self, token: bytes) -> Access | None:
+        """The access that a token grants, if any."""
+        cached = self._cached(token)
+        if cached is not None:
+            return cached
+        text = token.decode("latin-1")
+        access = await self._look_up(text, token_hash(text))
+        key = self._cache_key(token)
+        if access is None:
+            self._cache.pop(key, None)
+            return None
+        self._cache[key] = (access, time.monotonic() + TRUSTED_SECONDS)
+        while len(self._cache) > CACHE_SIZE:
+            self._cache.popitem(last=False)
+        return access
+
+    def _cached(self, token: bytes) -> Access | None:
+        found = self._cache.get(self._cache_key(token))
+        return found[0] if found is not None and found[1] > time.monotonic() else None
+
+    def _cache_key(self, token: bytes) -> bytes:
+        """The token's key in the cache: a keyed hash, so that the time of a look-up reveals nothing about the token."""
+        return hashlib.blake2b(token, digest_size=32, key=self._hash_key).digest()
+
+    async def _look_up(self, token: str, digest: str) -> Access | None:
+        if self._admin_hash is not None and hmac.compare_digest(self._admin_hash, digest):
+            return Access(token_id=ENVIRONMENT, role="admin", scope=None)
+        token_id = token_id_of(token)
+        if token_id is None or "\x00" in token_id:
+            return None
+        found = await self._database.read(lambda connection: find_token(connection, token_id))
+        if found is None:
+            return None
+        stored, stored_hash = found
+        if not hmac.compare_digest(stored_hash, digest) or stored.revoked_at is not None:
+            return None
+        return Access(token_id=stored.id, role=stored.role, scope=stored.project_id)
+
+    def clear_cache(self) -> None:
+        """Look every token up again, because one was revoked."""
+        self._cache.clear()
+
+
+class WrongTokenCounter:
+    """Counts wrong tokens by address to slow down guessing. Valid tokens are never delayed."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
+        self._seen: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    def record(self, address: str) -> None:
+        """Count one; `TOO_MANY_REQUESTS` when it is one too many for this minute."""
+        instant = time.monotonic()
+        start, count = self._seen.get(address, (instant, 0))
+        if instant - start >= 60:
+            start, count = instant, 0
+        self._seen[address] = (start, count + 1)
+        self._seen.move_to_end(address)
+        while len(self._seen) > CACHE_SIZE:
+            self._seen.popitem(last=False)
+        if count + 1 > self._per_minute:
+            raise Refusal("TOO_MANY_REQUESTS", "Too many wrong tokens; wait a minute.")

@@ -1,0 +1,1 @@
+"""Spans on their way in: the native format and OTLP."""

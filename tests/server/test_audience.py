@@ -1,0 +1,150 @@
+"""Who may call each endpoint: every row says so, and every row is listed here."""
+
+import http.client
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.service import ADMIN, ServiceUnderTest, running_service
+
+from evenhand.core.objects.projects import Role
+from evenhand.server.call import Call
+from evenhand.server.http.answers import Answer, json_answer
+from evenhand.server.http.auth import Access
+from evenhand.server.http.routes import Route
+from evenhand.server.table import all_routes
+
+AUDIENCES = {
+    ("GET", "/"): "session:read",
+    ("GET", "/docs"): "public",
+    ("GET", "/docs/icon.svg"): "public",
+    ("GET", "/docs/style.css"): "public",
+    ("GET", "/healthz"): "public",
+    ("GET", "/login"): "public",
+    ("HEAD", "/login"): "public",
+    ("GET", "/metrics"): "public",
+    ("GET", "/openapi.json"): "public",
+    ("GET", "/readyz"): "public",
+    ("GET", "/v1/annotations"): "token:read",
+    ("POST", "/v1/annotations"): "token:write",
+    ("GET", "/v1/annotations/{annotation_id}"): "token:read",
+    ("POST", "/v1/annotations/{annotation_id}/to-dataset-item"): "token:write",
+    ("GET", "/v1/datasets"): "token:read",
+    ("POST", "/v1/datasets"): "token:write",
+    ("DELETE", "/v1/datasets/{dataset_id}"): "token:write",
+    ("GET", "/v1/datasets/{dataset_id}"): "token:read",
+    ("GET", "/v1/datasets/{dataset_id}/items"): "token:read",
+    ("POST", "/v1/datasets/{dataset_id}/items"): "token:write",
+    ("POST", "/v1/datasets/{dataset_id}/items/import"): "token:write",
+    ("GET", "/v1/experiments"): "token:read",
+    ("POST", "/v1/experiments"): "token:write",
+    ("GET", "/v1/experiments/{experiment_id}"): "token:read",
+    ("GET", "/v1/experiments/{experiment_id}/compare/{other_id}"): "token:read",
+    ("POST", "/v1/experiments/{experiment_id}/complete"): "token:write",
+    ("GET", "/v1/experiments/{experiment_id}/runs"): "token:read",
+    ("POST", "/v1/experiments/{experiment_id}/runs"): "token:write",
+    ("GET", "/v1/experiments/{experiment_id}/summary"): "token:read",
+    ("POST", "/v1/experiments/{experiment_id}/threshold"): "token:read",
+    ("GET", "/v1/jobs"): "token:read",
+    ("GET", "/v1/jobs/{job_id}"): "token:read",
+    ("GET", "/v1/projects"): "token:read",
+    ("POST", "/v1/projects"): "token:admin",
+    ("GET", "/v1/projects/{project_id}"): "token:read",
+    ("GET", "/v1/projects/{project_id}/summary"): "token:read",
+    ("GET", "/v1/queue"): "token:read",
+    ("GET", "/v1/rules"): "token:read",
+    ("POST", "/v1/rules"): "token:write",
+    ("DELETE", "/v1/rules/{rule_id}"): "token:write",
+    ("GET", "/v1/rules/{rule_id}"): "token:read",
+    ("GET", "/v1/scorers"): "token:read",
+    ("GET", "/v1/scores"): "token:read",
+    ("POST", "/v1/scores"): "token:write",
+    ("POST", "/v1/scores/batch"): "token:write",
+    ("GET", "/v1/tokens"): "token:admin",
+    ("POST", "/v1/tokens"): "token:admin",
+    ("DELETE", "/v1/tokens/{token_id}"): "token:admin",
+    ("GET", "/v1/traces"): "token:read",
+    ("POST", "/v1/traces"): "token:write",
+    ("POST", "/v1/traces/ingest"): "token:write",
+    ("DELETE", "/v1/traces/{trace_id}"): "token:write",
+    ("GET", "/v1/traces/{trace_id}"): "token:read",
+    ("DELETE", "/v1/traces/{trace_id}/queue"): "token:write",
+    ("POST", "/v1/traces/{trace_id}/queue"): "token:write",
+}
+
+
+def test_every_endpoint_is_listed_with_its_audience() -> None:
+    """A new or changed row must be entered above, where a reviewer sees it."""
+    assert {(route.method, route.path): route.audience for route in all_routes()} == AUDIENCES
+
+
+async def who(call: Call) -> Answer:
+    return json_answer({"token_id": call.access.token_id})
+
+
+def test_a_route_without_an_audience_cannot_be_made() -> None:
+    row: dict[str, Any] = {"method": "GET", "path": "/v1/x", "handler": who, "summary": "x"}
+    with pytest.raises(TypeError, match="audience"):
+        Route(**row)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceUnderTest]:
+    pages = (
+        Route(method="GET", path="/x", handler=who, summary="x", audience="session:read"),
+        Route(method="POST", path="/x", handler=who, summary="x", audience="session:write"),
+        Route(method="GET", path="/v1/x", handler=who, summary="x", audience="token:read"),
+    )
+    folder: Path = tmp_path_factory.mktemp("audience")
+    with running_service(f"sqlite:///{folder / 'audience.db'}", routes=(*all_routes(), *pages)) as running:
+        yield running
+
+
+def cookie(service: ServiceUnderTest, role: Role) -> str:
+    sessions = service.sessions
+    session = sessions.redeem(sessions.new_code(Access(token_id="link", role=role, scope=None)))
+    return f"{sessions.cookie.decode()}={session}"
+
+
+def status(service: ServiceUnderTest, method: str, path: str, **headers: str) -> int:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    with closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)) as connection:
+        connection.request(method, path, headers=sent)
+        return connection.getresponse().status
+
+
+def test_a_token_opens_no_page_and_a_session_no_endpoint(service: ServiceUnderTest) -> None:
+    own = cookie(service, "admin")
+    assert status(service, "GET", "/x", Cookie=own) == 200
+    assert status(service, "GET", "/v1/x", Authorization=f"Bearer {ADMIN}") == 200
+    assert status(service, "GET", "/x", Authorization=f"Bearer {ADMIN}") == 401
+    assert status(service, "GET", "/v1/x", Cookie=own) == 401
+    assert status(service, "GET", "/x") == 401
+
+
+def test_a_session_has_a_role(service: ServiceUnderTest) -> None:
+    for role, expected in (("read", 403), ("write", 200), ("admin", 200)):
+        own = cookie(service, role)  # type: ignore[arg-type]  # a literal of the tuple
+        assert status(service, "POST", "/x", Cookie=own, Sec_Fetch_Site="same-origin") == expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Sec_Fetch_Site": "same-origin"}, 200),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "cross-site", "Origin": "http://127.0.0.1:{port}"}, 403),
+        ({"Origin": "http://127.0.0.1:{port}"}, 200),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Origin": "null"}, 403),
+        ({}, 403),
+    ],
+)
+def test_pages_of_other_sites_cannot_use_a_session_to_change_something(
+    service: ServiceUnderTest, headers: dict[str, str], expected: int
+) -> None:
+    sent = {name: value.format(port=service.port) for name, value in headers.items()}
+    assert status(service, "POST", "/x", Cookie=cookie(service, "admin"), **sent) == expected

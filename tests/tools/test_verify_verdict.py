@@ -1,0 +1,339 @@
+"""The verifier recomputes the numbers of an audit file, names those that it does not, and notices changes."""
+
+import gzip
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from tests.ab_rows import worked_example
+from tests.runs import run, single, usage, write_run
+
+from evenhand.compare import Options, compare_runs
+from evenhand.compare.audit import compare_audit, gate_audit
+from evenhand.compare.family import correct_together
+from evenhand.compare.gate import run_gate
+from evenhand.compare.policy import parse_policy
+from evenhand.core import jsontext
+from evenhand.core.errors import InputError
+from evenhand.results import RunResults
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "verify_verdict.py"
+ORDER = ["PASS", "WARN", "INCONCLUSIVE", "BLOCK"]
+
+
+def verify(path: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """The verifier as its user runs it, without this package: -I hides it and everything installed by the user."""
+    code = f"import sys; sys.path.insert(0, {str(TOOL.parent)!r}); import verify_verdict as v; sys.exit(v.main(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, str(path), *more],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+def evenhand(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evenhand", *map(str, args)], capture_output=True, text=True, timeout=300
+    )
+
+
+def world(rng: np.random.Generator) -> tuple[RunResults, RunResults]:
+    """Two runs: yes-or-no, graded, marks up to 5 or all alike; repeats, gaps and categories now and then."""
+    n, repeats = int(rng.integers(2, 70)), int(rng.choice([1, 1, 1, 2, 3]))
+    kind = str(rng.choice(["binary", "graded", "marks", "constant"]))
+    easy, shift, gaps = rng.beta(2, 1, n), float(rng.normal(0, 0.1)), float(rng.choice([0, 0, 0.02, 0.2]))
+
+    def score(side: int, problem: int) -> float | None:
+        if problem > 1 and rng.random() < gaps:
+            return None
+        chance = float(np.clip(easy[problem] + side * shift, 0, 1))
+        if kind == "binary":
+            return float(rng.random() < chance)
+        if kind == "graded":
+            return round(float(np.clip(chance + rng.normal(0, 0.1), 0, 1)), 4)
+        if kind == "marks":
+            return float(rng.integers(0, 6))
+        return 0.5 + side * 0.25
+
+    category = {i: "abc"[i % 3] for i in range(n)} if rng.random() < 0.3 else None
+    base, candidate = (
+        run({i: [score(side, i) for _ in range(repeats)] for i in range(n)}, category=category)
+        for side in (0, 1)
+    )
+    return base, candidate
+
+
+def in_passages(one: RunResults, passages: int) -> RunResults:
+    return replace(
+        one,
+        samples=[
+            replace(sample, metadata={**sample.metadata, "passage": f"p{sample.problem_idx % passages}"})
+            for sample in one.samples
+        ],
+    )
+
+
+def audits(seed: int) -> list[dict[str, Any]]:
+    """The audit of one comparison (of one to three benchmarks, in clusters or not) and of one gate."""
+    rng = np.random.default_rng(seed)
+    pairs = [world(rng) for _ in range(int(rng.choice([1, 1, 1, 3])))]
+    field = "passage" if rng.random() < 0.2 else None
+    if field:
+        count = int(rng.integers(2, 6))
+        pairs = [(in_passages(a, count), in_passages(b, count)) for a, b in pairs]
+    options = Options(max_drop=float(rng.choice([0, 0.02, 0.05, 0.2])), cluster_field=field)
+    try:
+        found = correct_together([compare_runs(a, b, options) for a, b in pairs], options)
+    except InputError:  # too few problems to compare
+        return []
+    verdict = max((one.verdict.name for one in found), key=ORDER.index)
+    policy = parse_policy(f"version: 1\nbenchmarks: {{a: {{max_drop: {options.max_drop}}}}}")
+    base, candidate = {"a": pairs[0][0]}, {"a": pairs[0][1]}
+    report = run_gate(base, candidate, policy, cluster_field=field)
+    return [
+        compare_audit(found, pairs, options, verdict=verdict, left_out=[], inputs=[]),
+        gate_audit(report, base, candidate, policy, cluster_field=field, inputs=[]),
+    ]
+
+
+def check_seeds(seeds: range, folder: Path) -> int:
+    done = 0
+    for seed in seeds:
+        for audit in audits(seed):
+            file = folder / f"{seed}-{audit['kind']}.json"
+            file.write_bytes(jsontext.encode(audit))
+            told = verify(file)
+            assert told.returncode == 0, (seed, told.stdout, told.stderr)
+            done += 1
+    return done
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_the_verifier_agrees_with_generated_comparisons(part: int, tmp_path: Path) -> None:
+    assert check_seeds(range(part * 5, part * 5 + 5), tmp_path) >= 8
+
+
+@pytest.mark.slow
+def test_the_verifier_agrees_with_a_thousand_generated_comparisons(tmp_path: Path) -> None:
+    assert check_seeds(range(1_000, 1_505), tmp_path) >= 1_000
+
+
+def test_a_changed_number_is_noticed(tmp_path: Path) -> None:
+    audit = json.loads(jsontext.encode(audits(3)[0]))
+    for name in ("p_drop", "p_beyond", "problems"):
+        changed = json.loads(json.dumps(audit))
+        changed["comparisons"][0]["result"][name] = changed["comparisons"][0]["result"][name] * 0.9 + 0.01
+        (tmp_path / "a.json").write_text(json.dumps(changed))
+        assert verify(tmp_path / "a.json").returncode == 1
+    changed = json.loads(json.dumps(audit))
+    row = next(row for row in changed["comparisons"][0]["samples"]["base"] if row[2] == "scored")
+    row[3] = 1.0 - row[3] if row[3] in (0, 1) else row[3] / 2
+    (tmp_path / "a.json").write_text(json.dumps(changed))
+    assert "DIFFERS" in verify(tmp_path / "a.json").stdout
+
+
+def number_places(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(tree, dict | list):
+        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from number_places(value, (*at, key))
+    elif isinstance(tree, int | float):
+        yield at
+
+
+def put(tree: Any, at: tuple[Any, ...], value: Any) -> Any:
+    """The value that was there before."""
+    for key in at[:-1]:
+        tree = tree[key]
+    before, tree[at[-1]] = tree[at[-1]], value
+    return before
+
+
+NOT_RECOMPUTED = {
+    "compare": {
+        *("base.mean.standard_error", "candidate.mean.standard_error", "delta.standard_error"),
+        *(
+            f"{side}.tally.{part}"
+            for side in ("base", "candidate")
+            for part in ("scored", "unscored", "failed")
+        ),
+        *(f"categories.delta.{part}" for part in ("confidence_level", "n", "standard_error")),
+        *("evidence.delta.standard_error", "evidence.family.simultaneous.standard_error"),
+        *("evidence.more_problems", "evidence.wanted_effect", "family.simultaneous.standard_error"),
+        *("test.n", "test.statistic", "unpaired_delta.standard_error"),
+    },
+    "gate": set(),
+}
+
+
+@pytest.mark.parametrize("kind", ["compare", "gate"])
+def test_every_number_that_is_said_to_be_recomputed_is(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One number after the other is changed, in an audit of two benchmarks (gaps, categories, repeats, grades)."""
+    monkeypatch.syspath_prepend(str(TOOL.parent))
+    tool = importlib.import_module("verify_verdict")
+    kinds = {i: "ab"[i % 2] for i in range(8)}
+    plain = [single([1.0, 0, 1, 1, 0, 1, 0, 1]), single([1.0, 1, 1, 0, 0, 0, 1, None])]
+    grades = [
+        {i: [0.1 * i, 0.11 * i] for i in range(8)},
+        {i: [0.05 * i, 0.12 * i - 0.02 * (i > 4)] for i in range(8)},
+    ]
+    for side, one, two in zip(("base", "candidate"), plain, grades, strict=True):
+        write_run(tmp_path / side / "a", one, name="a", category=kinds)
+        write_run(tmp_path / side / "b", two, name="b", category=kinds)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nbenchmarks: {a: {max_drop: 0.05}, b: {max_drop: 0.02, tier: advisory}}\n")
+    more = ["--policy", str(policy)] if kind == "gate" else []
+    file = tmp_path / "audit.json"
+    assert evenhand(kind, tmp_path / "base", tmp_path / "candidate", *more, "--audit", file).stderr == ""
+    audit = tool.load(file)
+    check = tool.Check()
+    results = tool.verified(audit, check, False)
+    assert check.wrong == []
+    left = {place for result in results for place in check.left(result)}
+    assert left == NOT_RECOMPUTED[kind]
+    changed = 0
+    part = "comparisons" if kind == "compare" else "result"
+    for at in number_places(audit[part], (part,)):
+        names = [key for key in at if isinstance(key, str)][1:]
+        if kind == "compare" and names[0] != "result":
+            continue  # the samples: what everything is recomputed from
+        if ".".join(names[kind == "compare" :]) in left:
+            continue
+        for change in (lambda x: x * 1.3 + 0.07, lambda _: float("nan"), lambda _: float("inf")):
+            before = put(audit, at, 0)
+            put(audit, at, tool.Real(change(before)))
+            again = tool.Check()
+            try:
+                tool.verified(audit, again, False)
+            except (ArithmeticError, ValueError):  # status 65
+                again.wrong.append("cannot verify")
+            assert again.wrong, at
+            put(audit, at, before)
+        changed += 1
+    assert changed >= (100 if kind == "compare" else 25)
+
+
+def test_a_forged_verdict_is_noticed(tmp_path: Path) -> None:
+    """BLOCK to PASS by the copies in `evidence`, NO-GO to GO by the tier or by leaving the result out."""
+    for side, right in (("base", 60), ("worse", 30)):
+        write_run(tmp_path / side / "x", single([1.0] * right + [0.0] * (100 - right)), name="x")
+        write_run(tmp_path / side / "y", single([1.0] * 400), name="y")
+    policy, file = tmp_path / "policy.yaml", tmp_path / "audit.json"
+    policy.write_text("version: 1\nbenchmarks: {x: {max_drop: 0.05, tier: critical}, y: {max_drop: 0.05}}\n")
+    evenhand("compare", tmp_path / "base/x", tmp_path / "worse/x", "--audit", file)
+    audit = json.loads(file.read_text())
+    assert audit["verdict"] == "BLOCK"
+    result = audit["comparisons"][0]["result"]
+    result["evidence"].update(p_drop=0.9, p_beyond=0.0001)
+    result["verdict"]["name"] = audit["verdict"] = "PASS"
+    file.write_text(json.dumps(audit))
+    told = verify(file)
+    assert told.returncode == 1
+    assert "DIFFERS overall verdict: the file says 'PASS', recomputed 'BLOCK'" in told.stdout
+    assert "evidence p_drop" in told.stdout
+    evenhand("gate", tmp_path / "base", tmp_path / "worse", "--policy", policy, "--audit", file)
+    honest = file.read_text()
+    for forged in ("tier", "left out", "missing"):
+        audit = json.loads(honest)
+        assert audit["verdict"] == "NO-GO"
+        gates = audit["result"]["gates"]
+        for gate in gates:
+            gate["p_adjusted"] = gate["p_value"]
+        bad = next(gate for gate in gates if gate["benchmark"] == "x")
+        if forged == "tier":
+            bad["tier"] = "advisory"
+        elif forged == "left out":
+            gates.remove(bad)
+        else:
+            bad["status"] = "MISSING"
+        audit["verdict"] = audit["result"]["verdict"] = "GO"
+        file.write_text(json.dumps(audit))
+        told = verify(file)
+        assert told.returncode == 1, told.stderr
+        if forged != "left out":
+            assert "DIFFERS verdict: the file says 'GO', recomputed 'NO-GO'" in told.stdout
+
+
+def test_forged_arms_are_noticed_and_unreadable_records_are_named(tmp_path: Path) -> None:
+    records, file = tmp_path / "collected.jsonl.gz", tmp_path / "audit.json"
+    records.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in worked_example()).encode()))
+    assert evenhand("ab", "analyze", records, "--audit", file).returncode == 0
+    told = verify(file)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "intervals.pass_delta.mean_bootstrap.ci_lower" in told.stdout.partition("not recomputed: ")[2]
+    honest = file.read_text()
+    for at, value in (
+        (("verdict",), "prefer with_tool"),
+        (("result", "decision"), "prefer with_tool"),
+        (("result", "tests", "pass_delta", "by_task_p_value"), 1e-9),
+        (("result", "tests", "pass_delta", "p_holm"), 1e-9),
+        (("result", "tests", "pass_delta", "proven"), True),
+        (("result", "gates", 0, "proven"), True),
+        (("result", "gates", 2, "holds"), True),
+        (("result", "intervals", "pass_delta", "mean", "ci_lower"), 0.2),
+        (("result", "intervals", "cost_delta_usd", "mean", "ci_upper"), 0.2),
+        (("result", "intervals", "pass_delta", "mean"), None),
+    ):
+        audit = json.loads(honest)
+        put(audit, at, value)
+        file.write_text(json.dumps(audit))
+        assert verify(file).returncode == 1, at
+    file.write_text(honest)
+    records.write_bytes(records.read_bytes()[:40])
+    told = verify(file)
+    assert (told.returncode, told.stderr.count("\n")) == (65, 1)
+    assert "DIFFERS digest of" in told.stdout
+    records.unlink()
+    told = verify(file)
+    assert (told.returncode, told.stderr.count("\n")) == (66, 1)
+    assert "is not there" in told.stderr
+
+
+def test_the_commands_write_audits_that_verify_with_their_inputs(tmp_path: Path) -> None:
+    spent = usage(tokens=200, cost=0.1, seconds=3.0)
+    base = write_run(tmp_path / "base", single([1.0] * 60 + [0.0] * 40), usage=spent)
+    worse = write_run(tmp_path / "worse", single([1.0] * 40 + [0.0] * 55 + [None] * 5), usage=spent)
+    audit = tmp_path / "audit.json"
+    assert evenhand("compare", base, worse, "--audit", audit).returncode == 0
+    told = verify(audit, "--inputs")
+    assert told.returncode == 0, told.stdout
+    assert told.stdout.startswith("compare BLOCK: ")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "version: 1\nbenchmarks:\n  bench:\n    metrics:\n      mean_reward: {max_drop: 0.05}\n"
+        "      pass@1: {max_drop: 0.1}\n      cost: {max_relative_drop: 0.1}\n  other: {tier: advisory}\n"
+    )
+    assert evenhand("gate", base, worse, "--policy", policy, "--audit", audit).returncode == 1
+    told = verify(audit, "--inputs")
+    assert told.returncode == 0, told.stdout
+    (base / "results.jsonl").write_text((base / "results.jsonl").read_text() + "\n")
+    assert "DIFFERS digest of" in verify(audit, "--inputs").stdout
+    records = tmp_path / "collected.jsonl"
+    records.write_text("".join(json.dumps(row) + "\n" for row in worked_example()))
+    assert evenhand("ab", "analyze", records, "--audit", audit).returncode == 0
+    told = verify(audit, "--inputs")
+    assert told.returncode == 0, told.stdout
+    assert told.stdout.startswith("ab ")
+
+
+def test_what_is_no_audit_file_is_65(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    assert verify(tmp_path / "x.json").returncode == 65
+    assert verify(tmp_path / "none.json").returncode == 65
+
+
+def test_the_verifier_is_short_and_uses_the_standard_library_alone() -> None:
+    for file in TOOL.parent.glob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 600
+        assert "evenhand." not in text.replace("`evenhand.metrics`", "")
+        assert "numpy" not in text

@@ -15,6 +15,7 @@ from evenhand.server.api import (
     runs,
     scorers,
     scores,
+    sessions,
     tokens,
     traces,
 )
@@ -36,6 +37,7 @@ def all_routes() -> tuple[Route, ...]:
         *scorers.ROUTES,
         *scores.ROUTES,
         *traces.ROUTES,
+        *sessions.ROUTES,
         *otlp.ROUTES,
         *annotations.ROUTES,
         *queue.ROUTES,

@@ -191,7 +191,7 @@ def _failures(failures: FailureAnalysis) -> list[Part]:
 
 
 def _causes(causes: Sequence[Cause]) -> Table:
-    rows = [
+    rows: list[list[Cell | str]] = [
         [
             one.kind or "–",
             f"{one.count:,}",

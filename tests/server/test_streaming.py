@@ -17,7 +17,7 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, StreamingAnswer
 from evenhand.server.http.openapi import document
 from evenhand.server.http.routes import Route
-from evenhand.server.http.streams import (
+from evenhand.server.streams import (
     EVENTS,
     NDJSON,
     Event,

@@ -19,13 +19,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("chromium"))
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for the whole session: while it runs, nothing else in this thread can run an event loop."""
     with chromium() as running:
         yield running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The demonstration project. Tests that change something make a project of their own with `site.client`."""
     folder: Path = tmp_path_factory.mktemp("demo")

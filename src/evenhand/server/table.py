@@ -15,6 +15,7 @@ from evenhand.server.api import (
     runs,
     scorers,
     scores,
+    sessions,
     tokens,
     traces,
 )
@@ -40,6 +41,7 @@ def all_routes() -> tuple[Route, ...]:
         *scorers.ROUTES,
         *scores.ROUTES,
         *traces.ROUTES,
+        *sessions.ROUTES,
         *otlp.ROUTES,
         *annotations.ROUTES,
         *queue.ROUTES,

@@ -71,6 +71,7 @@ AUDIENCES = {
     ("GET", "/v1/scores"): "token:read",
     ("POST", "/v1/scores"): "token:write",
     ("POST", "/v1/scores/batch"): "token:write",
+    ("GET", "/v1/sessions"): "token:read",
     ("GET", "/v1/tokens"): "token:admin",
     ("POST", "/v1/tokens"): "token:admin",
     ("DELETE", "/v1/tokens/{token_id}"): "token:admin",

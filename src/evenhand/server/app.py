@@ -4,7 +4,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -24,10 +25,12 @@ from evenhand.server.http.bodies import (
     decode_body,
     limit_for,
     read_body,
+    too_large,
     with_timeout,
 )
 from evenhand.server.http.hosts import HostCheck
 from evenhand.server.http.openapi import document
+from evenhand.server.http.protocol import EXTENSION, Exchange
 from evenhand.server.http.reference import reference_page
 from evenhand.server.http.routes import Match, Route, RouteTable, decode_query
 from evenhand.server.http.sessions import same_origin
@@ -56,6 +59,9 @@ SECURITY_HEADERS: Headers = [
 
 PROBES = (b"/healthz", b"/readyz", b"/metrics")
 """Answered under any load, so that an orchestrator does not restart a busy server."""
+
+
+_NO_EXTENSIONS: dict[str, Any] = {}
 
 
 class Application:
@@ -100,9 +106,9 @@ class Application:
         telemetry = self.service.telemetry
         request_log = _RequestLog()
         telemetry.under_way += 1
+        exchange: Exchange | None = scope.pop("extensions", _NO_EXTENSIONS).get(EXTENSION)
         try:
-            body = with_timeout(receive, self.service.config.limits.idle_seconds)
-            answer = await self._answer(scope, body, request_log)
+            answer = await self._answer(scope, receive, exchange, request_log)
         except Disconnected:
             return
         except Exception as error:
@@ -122,7 +128,12 @@ class Application:
         try:
             if isinstance(answer, StreamingAnswer):
                 await self._send_stream(answer, receive, send, head=scope["method"] == "HEAD")
-            else:
+            elif (
+                exchange is None
+                or answer.headers
+                or answer.status == 408
+                or not _send_whole(exchange, answer)
+            ):
                 await _send(send, answer)
         finally:
             self._record(scope, answer, time.perf_counter() - started, request_log)
@@ -155,7 +166,9 @@ class Application:
         else:
             sending.result()
 
-    async def _answer(self, scope: Scope, receive: Receive, request_log: "_RequestLog") -> Answer:
+    async def _answer(
+        self, scope: Scope, receive: Receive, exchange: Exchange | None, request_log: "_RequestLog"
+    ) -> Answer:
         telemetry, limits = self.service.telemetry, self.service.config.limits
         raw_path: bytes = scope["raw_path"]
         if telemetry.under_way > limits.requests and raw_path not in PROBES:
@@ -173,10 +186,11 @@ class Application:
         call = Call(self.service, route, match.params, headers, request_log.access, receive, raw_path)
         arguments: list[Any] = []
         if route.request is not None:
-            arguments.append(await self._body(call, scope["query_string"]))
+            arguments.append(await self._body(call, exchange, scope["query_string"]))
         elif route.reads_body:
             call.media_type = check_media_type(route, headers)
             check_length(headers, self._limits[id(route)])
+            call.receive = with_timeout(receive, limits.idle_seconds)
         elif call.idempotency_key is not None:
             call.take_fingerprint(scope["query_string"])
         if route.query is not None:
@@ -225,10 +239,17 @@ class Application:
             raise Refusal("FORBIDDEN", "A page of another site cannot do this.")
         return access
 
-    async def _body(self, call: Call, query_string: bytes) -> Any:
-        route = call.route
-        call.media_type = check_media_type(route, call.headers)
-        body = await read_body(call.receive, call.headers, self._limits[id(route)], self.service.budget)
+    async def _body(self, call: Call, exchange: Exchange | None, query_string: bytes) -> Any:
+        route, headers, limit = call.route, call.headers, self._limits[id(call.route)]
+        call.media_type = check_media_type(route, headers)
+        check_length(headers, limit)
+        packed = b"content-encoding" in headers
+        body = exchange.take_body() if exchange is not None and not packed else None
+        if body is None:
+            receive = with_timeout(call.receive, self.service.config.limits.idle_seconds)
+            body = await read_body(receive, headers, limit, self.service.budget)
+        elif len(body) > limit:
+            raise too_large(limit)
         call.take_fingerprint(query_string + b"\n" + body)
         decoder = self._decoders[id(route)]
         if len(body) > OFF_LOOP_BYTES:
@@ -279,6 +300,19 @@ def _refuse_repeated_headers(headers: list[tuple[bytes, bytes]]) -> None:
     for name in (b"host", b"authorization", b"content-type"):
         if names.count(name) > 1:
             raise Refusal("INVALID_REQUEST", f"The header '{name.decode()}' is given twice.")
+
+
+def _send_whole(exchange: Exchange, answer: Answer) -> bool:
+    head = _head(answer.status, answer.content_type) + b"content-length: %d\r\n\r\n" % len(answer.body)
+    return exchange.send(head, answer.body)
+
+
+@lru_cache(maxsize=256)
+def _head(status: int, content_type: bytes) -> bytes:
+    """Status line and headers of an answer, up to its length."""
+    headers = [(b"content-type", content_type), *SECURITY_HEADERS]
+    lines = (name + b": " + value + b"\r\n" for name, value in headers)
+    return b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode()) + b"".join(lines)
 
 
 async def _send(send: Send, answer: Answer) -> None:

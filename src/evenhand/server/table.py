@@ -17,6 +17,7 @@ from evenhand.server.api import (
     runs,
     scorers,
     scores,
+    sessions,
     tokens,
     traces,
 )
@@ -38,6 +39,7 @@ def all_routes() -> tuple[Route, ...]:
         *scorers.ROUTES,
         *scores.ROUTES,
         *traces.ROUTES,
+        *sessions.ROUTES,
         *otlp.ROUTES,
         *annotations.ROUTES,
         *queue.ROUTES,

@@ -118,9 +118,7 @@ def final_answer(field: FormField, reviews: Sequence[Review]) -> float | None:
     return float(np.mean(numbers)) if numbers else None
 
 
-def corrected_mean(
-    queue: ReviewQueue, items: Sequence[Reviewed]
-) -> tuple[CorrectedMean | None, str | None]:
+def corrected_mean(queue: ReviewQueue, items: Sequence[Reviewed]) -> tuple[CorrectedMean | None, str | None]:
     """The judge's mean corrected by people, or why there is none."""
     headline = queue.form.headline
     if queue.judge_scorer is None:
@@ -179,7 +177,9 @@ def _by_sample(
 def _sentence(found: CorrectedMean) -> str:
     labels = f"{found.labelled} label{'s' * (found.labelled != 1)}"
     if found.corrected is None:
-        return f"{labels} so far: at least two are needed to correct the judge's {found.judge_only.value:.2f}."
+        return (
+            f"{labels} so far: at least two are needed to correct the judge's {found.judge_only.value:.2f}."
+        )
     now = found.corrected
     start = (
         f"{labels} moved the judge's {found.judge_only.value:.2f} to a corrected {now.value:.2f} "

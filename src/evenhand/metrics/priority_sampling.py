@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 from evenhand.metrics.checks import checked_level
 from evenhand.metrics.types import Interval
 
+
 def corrected_by_sample(
     judged: Sequence[float],
     labelled: Sequence[float | None],

@@ -4,6 +4,7 @@ import secrets
 import time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand.core.ids import new_id
 from evenhand.core.objects.projects import InvitedPerson, Person, Role
@@ -44,8 +45,14 @@ def login_path(code: str) -> str:
 
 
 def invite(
-    connection: Connection, *, owner: Owner, name: str, role: Role, invited_by: str, shown: list[InvitedPerson]
-) -> Person:
+    connection: Connection,
+    *,
+    owner: Owner,
+    name: str,
+    role: Role,
+    invited_by: str,
+    shown: list[InvitedPerson],
+) -> InvitedPerson:
     """A new person without their link, which is only in `shown`: what an idempotency key repeats is stored."""
     require_project(connection, owner.project_id, scope=owner.scope, may_create=owner.may_create)
     person = Person(
@@ -61,19 +68,19 @@ def invite(
         person.id, person.project_id, person.name, person.role, person.created_at, None,
     )  # fmt: skip
     shown[:] = [_with_link(connection, person, invited_by)]  # a transaction may be tried again
-    return person
+    return replace(shown[0], login_path="")
 
 
 def new_link(
     connection: Connection, person_id: str, *, scope: Scope, invited_by: str, shown: list[InvitedPerson]
-) -> Person:
+) -> InvitedPerson:
     """Another link for a person; earlier ones stop working. Somebody who was shut out is let in again."""
     person = get_person(connection, person_id, scope=scope)
     connection.run("DELETE FROM login_codes WHERE person_id = ?", person_id)
     connection.run("UPDATE people SET revoked_at = NULL WHERE id = ?", person_id)
     person = get_person(connection, person_id, scope=scope)
     shown[:] = [_with_link(connection, person, invited_by)]
-    return person
+    return replace(shown[0], login_path="")
 
 
 def _with_link(connection: Connection, person: Person, invited_by: str) -> InvitedPerson:

@@ -89,7 +89,7 @@ def get_queue(connection: Connection, queue_id: str, *, scope: Scope) -> ReviewQ
     row = connection.one(f"SELECT {_QUEUE} FROM review_queues WHERE id = ?", queue_id)  # noqa: S608  constant columns
     if row is None or (scope is not None and row[1] != scope):
         raise not_found("queue", queue_id)
-    return ReviewQueue(**_fields(row))
+    return _queue(row)
 
 
 def list_queues(
@@ -100,7 +100,7 @@ def list_queues(
         f"SELECT {_QUEUE} FROM review_queues WHERE {newest_first('project_id', 'id')}",  # noqa: S608  constant columns
         project_id, before or LAST, project_id, limit,
     )  # fmt: skip
-    return [ReviewQueue(**_fields(row)) for row in rows]
+    return [_queue(row) for row in rows]
 
 
 def queue_progress(connection: Connection, queue_id: str, *, scope: Scope) -> QueueProgress:
@@ -134,9 +134,7 @@ def set_closed(connection: Connection, queue_id: str, *, closed: bool, scope: Sc
     return get_queue(connection, queue_id, scope=scope)
 
 
-def add_items(
-    connection: Connection, queue_id: str, items: Sequence[NewItem], *, scope: Scope
-) -> ItemsAdded:
+def add_items(connection: Connection, queue_id: str, items: Sequence[NewItem], *, scope: Scope) -> ItemsAdded:
     """Put traces, runs or pairs into a queue; those that it has already stay as they are."""
     queue = get_queue(connection, queue_id, scope=scope)
     _require_targets(connection, items, project_id=queue.project_id)
@@ -180,7 +178,18 @@ def _new_rows(connection: Connection, queue: ReviewQueue, items: Sequence[NewIte
         item_id, rank = new_id(), draws.random() / weight
         sort_key = item_id if queue.pick == "oldest" else f"{rank:020.15f}"
         rows.append(
-            (item_id, queue.id, item.target_type, item.target_id, item.other_id, item.key, sort_key, rank, weight, stamp)
+            (
+                item_id,
+                queue.id,
+                item.target_type,
+                item.target_id,
+                item.other_id,
+                item.key,
+                sort_key,
+                rank,
+                weight,
+                stamp,
+            )
         )
     return rows
 
@@ -272,9 +281,7 @@ def runs_of_experiment(connection: Connection, experiment_id: str, *, project_id
     return [row[0] for row in rows]
 
 
-def reserve(
-    connection: Connection, queue: ReviewQueue, reviewer_id: str
-) -> tuple[str, int] | None:
+def reserve(connection: Connection, queue: ReviewQueue, reviewer_id: str) -> tuple[str, int] | None:
     """The id of the next item for a reviewer and until when it is theirs; None when there is nothing for them.
 
     Whoever asks again before submitting gets the same item. An item is handed out to as many reviewers as it still
@@ -347,8 +354,19 @@ def left_for(connection: Connection, queue: ReviewQueue, reviewer_id: str) -> in
     return 0 if queue.closed_at is not None else int(row[0])
 
 
-def _fields(row: Row) -> dict[str, object]:
-    names = [name.strip() for name in _QUEUE.split(",")]
-    found = dict(zip(names, row, strict=True))
-    found["form"] = msgspec.json.decode(found["form"], type=Form)
-    return found
+def _queue(row: Row) -> ReviewQueue:
+    return ReviewQueue(
+        id=row[0],
+        project_id=row[1],
+        name=row[2],
+        description=row[3],
+        form=msgspec.json.decode(row[4], type=Form),
+        reviewers_per_item=row[5],
+        reserve_seconds=row[6],
+        pick=row[7],
+        judge_scorer=row[8],
+        item_count=row[9],
+        done_count=row[10],
+        created_at=row[11],
+        closed_at=row[12],
+    )

@@ -29,7 +29,9 @@ from evenhand.store.projects import Scope, not_found
 from evenhand.store.review_queues import NewItem, get_queue, judge_values, left_for, put_off, reserve
 from evenhand.store.traces import raw
 
-_ITEM = "id, queue_id, target_type, target_id, other_id, target_key, review_count, is_open, flag, rank, weight"
+_ITEM = (
+    "id, queue_id, target_type, target_id, other_id, target_key, review_count, is_open, flag, rank, weight"
+)
 _REVIEW = "id, item_id, annotator, answers, adjudication, annotation_id, created_at, reviewer_id"
 _WHY = {
     "oldest": "It has waited longest.",
@@ -58,7 +60,9 @@ def next_item(connection: Connection, queue_id: str, reviewer: Reviewer, *, scop
         return NextItem(item=None, reserved_until=None, left=left)
     item_id, until = found
     item = _view(connection, queue, _item(connection, queue, item_id), reviewer)
-    return NextItem(item=item, reserved_until=format_instant(datetime.fromtimestamp(until / 1000, UTC)), left=left)
+    return NextItem(
+        item=item, reserved_until=format_instant(datetime.fromtimestamp(until / 1000, UTC)), left=left
+    )
 
 
 def read_item(
@@ -343,5 +347,3 @@ def read_for_agreement(
         )
         for row, item in zip(rows, items, strict=True)
     ]
-
-

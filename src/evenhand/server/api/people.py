@@ -74,11 +74,9 @@ async def new_link(call: Call) -> Answer:
 
 
 async def revoke(call: Call) -> Answer:
-    answer = await call.write(
+    return await call.write(
         partial(store.revoke_person, person_id=call.params["person_id"], scope=call.scope)
     )
-    call.service.sessions.clear_cache()
-    return answer
 
 
 ROUTES = (

@@ -68,6 +68,15 @@ class QueueChange(Struct, frozen=True, kw_only=True):
     """Whether it hands out nothing more."""
 
 
+class Pair(Struct, frozen=True, kw_only=True):
+    """Two runs to choose between."""
+
+    a: str
+    """The run that is shown as A."""
+    b: str
+    """The run that is shown as B."""
+
+
 class ItemsAdd(Struct, frozen=True, kw_only=True):
     """What reviewers are to look at."""
 
@@ -75,8 +84,8 @@ class ItemsAdd(Struct, frozen=True, kw_only=True):
     """Traces."""
     run_ids: Ids = []
     """Runs of experiments."""
-    pairs: Annotated[list[tuple[str, str]], Meta(max_length=MAX_NAMED)] = []
-    """Pairs of runs: A and B."""
+    pairs: Annotated[list[Pair], Meta(max_length=MAX_NAMED)] = []
+    """Pairs of runs."""
     experiment_id: str | None = None
     """All runs of an experiment."""
 
@@ -145,9 +154,7 @@ async def create(call: Call, body: QueueCreate) -> Answer:
     form = body.form or DEFAULT_FORM
     check_form(form)
     if body.pick == "informative" and body.judge_scorer is None:
-        raise Refusal(
-            "INVALID_REQUEST", "'informative' needs 'judge_scorer'.", {"field": "judge_scorer"}
-        )
+        raise Refusal("INVALID_REQUEST", "'informative' needs 'judge_scorer'.", {"field": "judge_scorer"})
     queue = NewQueue(
         name=trimmed(body.name, "name"),
         description=body.description,
@@ -199,7 +206,7 @@ def _add_items(connection: Connection, *, queue_id: str, body: ItemsAdd, scope: 
         run_ids += queues.runs_of_experiment(connection, body.experiment_id, project_id=queue.project_id)
     items = [NewItem(target_type="trace", target_id=trace_id) for trace_id in body.trace_ids]
     items += [NewItem(target_type="run", target_id=run_id) for run_id in run_ids]
-    items += [NewItem(target_type="pair", target_id=a, other_id=b) for a, b in body.pairs]
+    items += [NewItem(target_type="pair", target_id=pair.a, other_id=pair.b) for pair in body.pairs]
     return queues.add_items(connection, queue_id, items, scope=scope)
 
 

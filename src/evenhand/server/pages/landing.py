@@ -114,7 +114,8 @@ def _row(name: str, summary: ExperimentSummary) -> str:
             interval = ""
             if scorer.ci_lower is not None and scorer.ci_upper is not None:
                 interval = f" (95 %: {scorer.ci_lower:.3f} to {scorer.ci_upper:.3f})"
-            scores.append(f"{escape(scorer.scorer_name)} {scorer.mean:.3f}{interval}")
+            mixed = "" if scorer.mixed is None else f": {escape(scorer.mixed)}"
+            scores.append(f"{escape(scorer.scorer_name)} {scorer.mean:.3f}{interval}{mixed}")
         elif scorer.distribution:
             most = sorted(scorer.distribution.items(), key=lambda pair: -pair[1])[:5]
             counts = ", ".join(f"{escape(label[:40])} {count}" for label, count in most)

@@ -11,7 +11,7 @@ from tests.their_scorers import install
 
 from evenhand.cli.db import command as db
 from evenhand.core.objects.experiments import ExperimentSummary
-from evenhand.server.pages.landing import _row
+from evenhand.server.pages.scorer_cells import scorer_cell
 
 
 def experiment(client: Client, dataset: str, items: list[str], outputs: list[str]) -> tuple[str, list[str]]:
@@ -83,8 +83,8 @@ def test_versions_are_kept_apart_and_decide_nothing_together(service_url: str, t
         shown = client.get(f"/v1/experiments/{first}/summary").body
         for one in shown["scores_by_scorer"]["polite"]["versions"]:
             one["options"] = None  # msgspec reads no optional raw text
-        cell = _row("e", msgspec.convert(shown, ExperimentSummary))
-        assert "polite: polite 1 0.750 (4), polite 2 0.500 (2), submitted 0.250 (1)" in cell
+        cell = scorer_cell(msgspec.convert(shown, ExperimentSummary).scores_by_scorer["polite"])
+        assert cell.text == "polite 1 0.750 (4), polite 2 0.500 (2), submitted 0.250 (1)"
         refused = threshold(client, first)
         assert (refused.status, refused.code) == (422, "MIXED_SCORER_VERSIONS")
         assert refused.body["error"]["details"]["versions"] == ["polite 1", "polite 2"]

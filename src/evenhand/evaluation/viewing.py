@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
 from evenhand.evaluation.aggregate import Aggregator
@@ -35,7 +37,11 @@ def read_report(folder: Path) -> RunReport:
         summary = aggregator.summary(name, aggregator.tally.total).benchmark
         bundle = Bundle(benchmark=summary, config=bundle.config if bundle else {})
     # Written when the run was made, with more knowledge of the scorer than its results alone give.
-    failures = _kept(folder / "failure_analysis.json", FailureAnalysis) or collector.analysis()
+    failures, found_anew = _kept(folder / "failure_analysis.json", FailureAnalysis), collector.analysis()
+    if failures is None:
+        failures = found_anew
+    elif not failures.causes:  # written by an older version
+        failures = replace(failures, causes=found_anew.causes)
     return RunReport(
         bundle=bundle,
         failures=failures,

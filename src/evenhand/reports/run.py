@@ -5,11 +5,13 @@ from typing import Any
 
 from evenhand.core import jsontext
 from evenhand.core.terminal import preview
+from evenhand.evaluation.causes import Cause
 from evenhand.evaluation.failures import ADVICE, FailureAnalysis
 from evenhand.evaluation.report import RunReport
 from evenhand.evaluation.runtime import RuntimeStats
 from evenhand.plots import IntervalRow, histogram
 from evenhand.reports.components import (
+    Cell,
     Details,
     Figure,
     Fold,
@@ -62,6 +64,8 @@ def run_page(given: RunReport) -> str:
     categories = bundle.benchmark.categories
     if isinstance(categories, list) and categories:
         sections.append(Section("Categories", _categories(categories), note="mean reward, 95 % intervals"))
+    if given.failures is not None and given.failures.causes:
+        sections.append(Section("Why samples have no score", [_causes(given.failures.causes)]))
     if given.failures is not None:
         sections.append(Section("Failures", _failures(given.failures), note=_failure_note(given.failures)))
     if given.runtime is not None:
@@ -184,6 +188,19 @@ def _failures(failures: FailureAnalysis) -> list[Part]:
         for example in failures.exemplars
     ]
     return [table, Folds(rows=rows, label="problem", text="an example of each")] if rows else [table]
+
+
+def _causes(causes: Sequence[Cause]) -> Table:
+    rows: list[list[Cell | str]] = [
+        [
+            one.kind or "–",
+            f"{one.count:,}",
+            one.status,
+            Cell(one.message or "–", below=one.advice),
+        ]
+        for one in causes
+    ]
+    return Table(["kind", *numbers("samples"), "status", "message, and what helps"], rows)
 
 
 def _runtime(stats: RuntimeStats) -> Table:

@@ -29,7 +29,7 @@ def summarise_project(
             last_7d=_traces_since(connection, project_id, moment - timedelta(days=7)),
         ),
         experiments=_experiments(connection, project_id),
-        queue=_queue(connection, project_id),
+        queue=queue_counts(connection, project_id),
     )
 
 
@@ -85,7 +85,8 @@ def _means(connection: Connection, experiment_id: str) -> dict[str, float]:
     return {name: float(Fraction(total) / count) for name, total, count in rows}
 
 
-def _queue(connection: Connection, project_id: str) -> QueueCounts:
+def queue_counts(connection: Connection, project_id: str) -> QueueCounts:
+    """Traces in the review queue, without and with an annotation."""
     row = connection.one(
         "SELECT COUNT(CASE WHEN annotation_count = 0 THEN 1 END), COUNT(CASE WHEN annotation_count > 0 THEN 1 END)"
         " FROM traces WHERE project_id = ? AND queue_key IS NOT NULL",

@@ -29,7 +29,8 @@ AnyTask = Callable[..., Any] | Callable[..., Awaitable[Any]]
 """A plain or an async function of an item's `input`."""
 AnyScorer = str | Scorer | Callable[..., Any]
 """A scorer's name, a scorer, or a function of `input, output, expected, metadata`."""
-Scorers = AnyScorer | Sequence[AnyScorer] | Mapping[str, AnyScorer]
+Scorers = AnyScorer | Sequence[Any] | Mapping[str, Any]
+"""One of them, several, or several by name (checkers infer `object` for a list of different functions)."""
 UNNAMED = "evaluation"
 """What data without a name is called."""
 

@@ -22,14 +22,18 @@ from evenhand.server.api import (
     traces,
 )
 from evenhand.server.http.routes import Route
-from evenhand.server.pages import landing
+from evenhand.server.pages import assets, dashboard, front
+from evenhand.server.pages import traces as trace_pages
 
 
 def all_routes() -> tuple[Route, ...]:
     """Every endpoint of the service."""
     return (
         *health.ROUTES,
-        *landing.ROUTES,
+        *assets.ROUTES,
+        *front.ROUTES,
+        *dashboard.ROUTES,
+        *trace_pages.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *datasets.ROUTES,

@@ -50,6 +50,13 @@ def traces(client: Client) -> Made:
     return "/v1/traces", {"project_id": client.project}, made[::-1]
 
 
+def sessions(client: Client) -> Made:
+    made = [new_id() for _ in range(3)]
+    for session_id in made:
+        client.trace(session_id=session_id)
+    return "/v1/sessions", {"project_id": client.project}, made[::-1]
+
+
 def queue(client: Client) -> Made:
     made = [client.trace()[0] for _ in range(3)]
     for trace_id in made:
@@ -94,6 +101,7 @@ LISTS: dict[str, Callable[[Client], Made]] = {
     "/v1/experiments/{experiment_id}/runs": runs,
     "/v1/scores": scores,
     "/v1/traces": traces,
+    "/v1/sessions": sessions,
     "/v1/queue": queue,
     "/v1/annotations": annotations,
     "/v1/rules": rules,

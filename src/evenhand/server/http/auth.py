@@ -17,6 +17,8 @@ from evenhand.store.tokens import TRUSTED_SECONDS, find_token, token_hash, token
 RANK: dict[Role, int] = {"read": 0, "write": 1, "admin": 2}
 CACHE_SIZE = 10_000
 ENVIRONMENT = "environment"
+LOGIN_LINK = "login link"
+"""Whoever opened the link that the server printed."""
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -49,7 +51,8 @@ class Authenticator:
         self._admin_hash = token_hash(admin_token.reveal()) if admin_token else None
         self._cache: OrderedDict[bytes, tuple[Access, float]] = OrderedDict()
         self._hash_key = os.urandom(32)
-        self._wrong = WrongTokenCounter(wrong_per_minute)
+        self._good_until: dict[str, float] = {}
+        self.wrong = WrongTokenCounter(wrong_per_minute)
 
     def cached_access(self, authorization: bytes | None) -> Access | None:
         """The access that the header grants, if it is in the cache."""
@@ -66,7 +69,7 @@ class Authenticator:
             raise unauthorized()
         access = await self.access_for(credentials.strip())
         if access is None:
-            self._wrong.record(address)
+            self.wrong.record(address)
             raise unauthorized()
         return access
 
@@ -108,9 +111,26 @@ class Authenticator:
             return None
         return Access(token_id=stored.id, role=stored.role, scope=stored.project_id)
 
+    async def still_good(self, access: Access) -> bool:
+        """Whether the token that opened a session has not been taken back since."""
+        if access.token_id in (ENVIRONMENT, LOGIN_LINK):
+            return True
+        until = self._good_until.get(access.token_id, 0.0)
+        if until > time.monotonic():
+            return True
+        found = await self._database.read(lambda connection: find_token(connection, access.token_id))
+        if found is None or found[0].revoked_at is not None:
+            self._good_until.pop(access.token_id, None)
+            return False
+        if len(self._good_until) > CACHE_SIZE:
+            self._good_until.clear()
+        self._good_until[access.token_id] = time.monotonic() + TRUSTED_SECONDS
+        return True
+
     def clear_cache(self) -> None:
         """Look every token up again, because one was revoked."""
         self._cache.clear()
+        self._good_until.clear()
 
 
 class WrongTokenCounter:

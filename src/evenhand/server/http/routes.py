@@ -51,6 +51,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """Who may call it. There is no default, so that nothing is public by omission."""
     request: Any = None
     """The type of the JSON body; None for no body."""
+    form: Any = None
+    """The type of a page's form, which comes with its secret; None for no form. Called with it as with a body."""
     query: Any = None
     """The type of the query parameters."""
     response: Any = None
@@ -77,6 +79,11 @@ class Route(Struct, frozen=True, kw_only=True):
     """Whether it is part of the interface for programs; pages for people are not."""
     tag: str = ""
     """The chapter of the reference."""
+
+    @property
+    def is_page(self) -> bool:
+        """Whether people meet it in a browser: errors are pages then."""
+        return self.audience.startswith("session:")
 
     @property
     def role(self) -> Role | None:

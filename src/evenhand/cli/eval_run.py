@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
-from evenhand.cli.eval_progress import ProgressLine
 from evenhand.cli.formats import format_option, print_json
 from evenhand.cli.judge_options import prices
 from evenhand.cli.think_tags import THINK_TAGS_HELP
@@ -25,6 +24,7 @@ from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.config import Job, RunSettings, Service
 from evenhand.evaluation.model_names import Located, locate
 from evenhand.evaluation.pipeline import Pipeline, Stopped
+from evenhand.evaluation.progress import ProgressLine
 from evenhand.evaluation.runner import Evaluation, Resume
 from evenhand.models.reasoning import parse_tags
 

@@ -12,14 +12,13 @@ from evenhand.server.demo import fill
 
 def listed(service: ServiceUnderTest, path: str, **query: Any) -> list[Any]:
     found: list[Any] = []
-    cursor = None
+    more: dict[str, Any] = {}
     while True:
-        more = {} if cursor is None else {"cursor": cursor}
         page = service.get(path, project_id="demo", limit=200, **query, **more).body
         found += page["items"]
-        cursor = page["next_cursor"]
-        if cursor is None:
+        if page["next_cursor"] is None:
             return found
+        more = {"cursor": page["next_cursor"]}
 
 
 def test_the_demonstration_shows_everything(tmp_path: Path) -> None:

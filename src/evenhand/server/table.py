@@ -23,6 +23,7 @@ from evenhand.server.api import (
 )
 from evenhand.server.http.routes import Route
 from evenhand.server.pages import assets, dashboard, front
+from evenhand.server.pages import trace as trace_page
 from evenhand.server.pages import traces as trace_pages
 
 
@@ -34,6 +35,7 @@ def all_routes() -> tuple[Route, ...]:
         *front.ROUTES,
         *dashboard.ROUTES,
         *trace_pages.ROUTES,
+        *trace_page.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *datasets.ROUTES,

@@ -17,7 +17,7 @@ from evenhand.store.arrivals import facet_line, model_line
 from evenhand.store.connection import Bound, Connection, Row
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope, not_found
-from evenhand.store.scores import scores_of_trace
+from evenhand.store.scores import scores_of_span, scores_of_trace
 from evenhand.store.sessions import forget_empty
 from evenhand.store.spans import created_at_of
 
@@ -114,6 +114,41 @@ def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id
         metadata=Raw(row[12].encode()),
         spans=[_span(span, row[1], scores.get(span[0], [])) for span in spans],
     )
+
+
+def get_trace_row(
+    connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
+) -> tuple[str, TraceRow]:
+    """The trace's key, and the trace without its spans."""
+    row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
+    return row[0], _trace_row(row)
+
+
+def get_span(connection: Connection, trace_key: str, trace_id: str, span_id: str) -> Span:
+    """One span of a trace that the caller may see, with its scores."""
+    row = connection.one(
+        f"SELECT {_SPAN} FROM spans WHERE trace_key = ? AND id = ?",  # noqa: S608  constant columns
+        trace_key,
+        span_id,
+    )
+    if row is None:
+        raise not_found("span", span_id)
+    return _span(row, trace_id, scores_of_span(connection, trace_key, span_id))
+
+
+def newer_trace(connection: Connection, *, project_id: str, narrow: TraceFilter, after: str) -> str | None:
+    """The id of the trace before the one with key `after` in `list_traces`."""
+    conditions, values = _conditions(connection, narrow)
+    row = connection.one(
+        "SELECT id FROM traces WHERE (project_id, trace_key) > (?, ?) AND (project_id, trace_key) < (?, ?)"  # noqa: S608  constant texts
+        f"{conditions} ORDER BY project_id, trace_key LIMIT 1",
+        project_id,
+        after,
+        project_id,
+        narrow.before or LAST,
+        *values,
+    )
+    return None if row is None else str(row[0])
 
 
 def list_traces(

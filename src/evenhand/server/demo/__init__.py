@@ -58,7 +58,7 @@ def fill(connection: Connection) -> bool:
     _review(
         connection,
         rng,
-        [one for one in stories if one.root.name == "answer_ticket" and not one.partial],
+        [one for one in stories if one.root.name.startswith("answer_ticket") and not one.partial],
         moment,
     )
     _rules_and_jobs(connection, stories, moment)

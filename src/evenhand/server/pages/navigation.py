@@ -54,7 +54,12 @@ GROUPS = (
 )
 """Every page that has an entry. A new page adds its line here."""
 
-_SEES = {"read": ("read",), "write": ("read", "write"), "admin": ("read", "write", "admin")}
+_SEES = {
+    "review": ("review",),
+    "read": ("review", "read"),
+    "write": ("review", "read", "write"),
+    "admin": ("review", "read", "write", "admin"),
+}
 
 
 def groups_for(base: str, role: str, counts: Mapping[str, int]) -> tuple[Group, ...]:

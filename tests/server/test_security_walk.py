@@ -1,5 +1,6 @@
 """Deny by default: the route table itself is walked, so a new endpoint cannot be forgotten."""
 
+import json
 import re
 from typing import Any
 
@@ -29,7 +30,8 @@ def walk(client: Client, route: Route, values: dict[str, str]) -> Any:
         return client.get(path, **({"project_id": values["project_id"]} if "project_id" in values else {}))
     if route.method == "DELETE":
         return client.delete(path)
-    return client.post_raw(path, BODIES.get(label(route), b"{}"), route.media_types[0])
+    body = BODIES.get(label(route), b"{}")
+    return client.request(route.method, path, body, {"Content-Type": route.media_types[0]})
 
 
 BODIES: dict[str, bytes] = {}
@@ -92,6 +94,7 @@ def belongings(client: Client) -> dict[str, str]:
         "rule_id": rule,
         "token_id": own_token,
         "job_id": job["job_id"],
+        "backfill_id": client.made(f"/v1/rules/{rule}/backfills", {})["id"],
     }
 
 
@@ -123,6 +126,9 @@ def bodies(values: dict[str, str]) -> dict[str, Any]:
             "scorer_name": "regex",
             "config": {"pattern": "a"},
         },
+        "PATCH /v1/rules/{rule_id}": {"paused": True},
+        "POST /v1/jobs/retry": {"project_id": project},
+        "POST /v1/datasets/{dataset_id}/items/from-span": {"trace_id": values["trace_id"]},
         "POST /v1/projects": {"id": f"new-{new_id()}", "name": "n"},
         "POST /v1/tokens": {"name": "n", "role": "read", "project_id": project},
     }
@@ -179,7 +185,8 @@ def call(client: Client, route: Route, values: dict[str, str], given: dict[str, 
         return reply._replace(raw=b'{"error": {"code": "NOT_FOUND"}}')
     if route.path.endswith("/import"):
         return client.post_raw(path, b'{"input": 1}\n', "application/x-ndjson")
-    return client.post(path, given.get(label(route), {}))
+    body = json.dumps(given.get(label(route), {})).encode()
+    return client.request(route.method, path, body, {"Content-Type": "application/json"})
 
 
 def state(client: Client, values: dict[str, str]) -> Any:

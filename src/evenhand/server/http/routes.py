@@ -16,7 +16,7 @@ from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import Role
 from evenhand.server.http.answers import Answer
 
-Method = Literal["GET", "HEAD", "POST", "DELETE"]
+Method = Literal["GET", "HEAD", "POST", "PATCH", "DELETE"]
 Handler = Callable[..., Awaitable[Answer]]
 Audience = Literal[
     "public", "token:read", "token:write", "token:admin", "session:read", "session:write", "session:admin"

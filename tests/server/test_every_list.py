@@ -50,6 +50,13 @@ def traces(client: Client) -> Made:
     return "/v1/traces", {"project_id": client.project}, made[::-1]
 
 
+def sessions(client: Client) -> Made:
+    made = [new_id() for _ in range(3)]
+    for session_id in made:
+        client.trace(session_id=session_id)
+    return "/v1/sessions", {"project_id": client.project}, made[::-1]
+
+
 def queue(client: Client) -> Made:
     made = [client.trace()[0] for _ in range(3)]
     for trace_id in made:
@@ -76,6 +83,28 @@ def jobs(client: Client) -> Made:
     made = [job["job_id"] for job in client.get("/v1/jobs", project_id=client.project).body["items"]]
     assert made == sorted(made, reverse=True)
     return "/v1/jobs", {"project_id": client.project}, made
+
+
+def people(client: Client) -> Made:
+    body = {"name": "p", "project_id": client.project}
+    made = [client.made("/v1/people", body)["id"] for _ in range(3)]
+    return "/v1/people", {"project_id": client.project}, made
+
+
+def review_queues(client: Client) -> Made:
+    made = [
+        client.made("/v1/queues", {"name": new_id(), "project_id": client.project})["id"] for _ in range(3)
+    ]
+    return "/v1/queues", {"project_id": client.project}, made[::-1]
+
+
+def review_items(client: Client) -> Made:
+    queue = client.made("/v1/queues", {"name": new_id(), "project_id": client.project})["id"]
+    for _ in range(3):
+        client.post(f"/v1/queues/{queue}/items", {"trace_ids": [client.trace()[0]]})
+    made = [item["id"] for item in client.get(f"/v1/queues/{queue}/items").body["items"]]
+    assert made == sorted(made)
+    return f"/v1/queues/{queue}/items", {}, made
 
 
 def projects(client: Client) -> Made:
@@ -135,10 +164,14 @@ LISTS: dict[str, Callable[[Client], Made]] = {
     "/v1/rules/{rule_id}/backfills": backfills,
     "/v1/audit": audit,
     "/v1/traces": traces,
+    "/v1/sessions": sessions,
     "/v1/queue": queue,
     "/v1/annotations": annotations,
     "/v1/rules": rules,
     "/v1/jobs": jobs,
+    "/v1/people": people,
+    "/v1/queues": review_queues,
+    "/v1/queues/{queue_id}/items": review_items,
     "/v1/projects": projects,
     "/v1/tokens": tokens,
 }

@@ -12,11 +12,10 @@ from msgspec import Struct
 
 from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
-from evenhand.cli.eval_progress import ProgressLine
 from evenhand.cli.formats import format_option, print_json
 from evenhand.cli.judge_options import prices
 from evenhand.cli.think_tags import THINK_TAGS_HELP
-from evenhand.core.errors import EvenhandError, InputError, OptionError, RunConflict
+from evenhand.core.errors import EvenhandError, InputError, ModelError, OptionError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.core.jsontext import decode
 from evenhand.core.secret import Secret
@@ -25,6 +24,7 @@ from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.config import Job, RunSettings, Service
 from evenhand.evaluation.model_names import Located, locate
 from evenhand.evaluation.pipeline import Pipeline, Stopped
+from evenhand.evaluation.progress import ProgressLine
 from evenhand.evaluation.runner import Evaluation, Resume
 from evenhand.models.reasoning import parse_tags
 
@@ -77,6 +77,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     judge_url: str | None
     judge_id: str | None
     judge_api_key: str | None
+    judge_max_tokens: int | None
     judge_dialect: Literal["openai", "anthropic"]
     dataset: str | None
     sample: bool
@@ -132,6 +133,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             concurrency=self.concurrency,
             sandboxes=self.sandboxes,
             spend_cap_usd=self.spend_cap_usd,
+            judge_options=None if self.judge_max_tokens is None else {"max_tokens": self.judge_max_tokens},
         )
 
     def model(self) -> Service:
@@ -228,6 +230,11 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--judge-api-key", help="Its key; default EVENHAND_JUDGE_API_KEY, then the model's.")
 @click.option(
     "--judge-dialect", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True
+)
+@click.option(
+    "--judge-max-tokens",
+    type=click.IntRange(1),
+    help="Longest reply of the judge, its thinking included.  [default: the rubric's, mostly 1024]",
 )
 @click.option("--dataset", help="In place of the benchmark's own: a file or hf://org/name?split=...")
 @click.option("--sample", is_flag=True, help="Use the few rows that ship with the benchmark.")
@@ -361,6 +368,8 @@ def _run_one(job: Job, path: Path, resume: Resume, options: RunOptions) -> int:
     except EvenhandError as error:
         line.clear()
         click.echo(f"Error: {job.benchmark.name}: {printable(str(error))}", err=True)
+        if isinstance(error, ModelError) and (help_ := _advice(error)):
+            click.echo(f"→ {help_}", err=True)
         if (path / ".run" / "journal.jsonl").exists() and not isinstance(error, RunConflict):
             click.echo(f"resume with: {resume_command(path, options)}", err=True)
         if isinstance(error, Stopped):
@@ -380,6 +389,13 @@ def _run_one(job: Job, path: Path, resume: Resume, options: RunOptions) -> int:
         )
         return 1
     return 0
+
+
+def _advice(error: ModelError) -> str:
+    from evenhand.evaluation.arbiter import JudgeRejected
+    from evenhand.evaluation.causes import advice_for
+
+    return advice_for(error.kind, str(error), judge=isinstance(error, JudgeRejected))
 
 
 async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) -> "Written":

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from evenhand.core.terminal import printable
+from evenhand.core.terminal import preview, printable
+from evenhand.evaluation.causes import SHOWN_CAUSES
 from evenhand.evaluation.failures import ADVICE, FailureAnalysis
 from evenhand.evaluation.runtime import RuntimeStats
 from evenhand.results.bundle import Bundle, MetricValue
@@ -49,6 +50,8 @@ def summary_text(
         named = ", ".join(f"{name} {category.count:,}" for name, category in failures.categories.items())
         lines.append(f"  failures: {named}")
         lines += [f"  {name}: {ADVICE[name]}" for name in failures.categories if name in ADVICE]
+    if failures is not None:
+        lines += cause_lines(failures)
     if runtime is not None and runtime.adjusted:
         lines.append(f"  the endpoint does not take every parameter: {', '.join(runtime.adjusted)}")
     if runtime is not None and runtime.cut_off:
@@ -60,3 +63,24 @@ def summary_text(
     lines.append(f"  results: {folder / 'results.jsonl'}")
     lines.append(f"  report:  {folder / 'report.html'}")
     return "\n".join(lines)
+
+
+def cause_lines(failures: FailureAnalysis) -> list[str]:
+    """The most frequent reasons why samples have no score, each with its number and with what helps against it."""
+    shown = failures.causes[:SHOWN_CAUSES]
+    lines, advised = [], set[str]()
+    width = max((len(f"{cause.count:,}") for cause in shown), default=0)
+    for cause in shown:
+        state = "" if cause.status == "failed" else f"{cause.status}, "
+        lines.append(f"    {cause.count:>{width},} × {state}{_cause_text(cause.kind, cause.message)}")
+        if cause.advice and cause.advice not in advised:
+            advised.add(cause.advice)
+            lines.append(f"    {'':>{width}}   → {cause.advice}")
+    if rest := len(failures.causes) - len(shown):
+        lines.append(f"    … and {rest} more {'cause' if rest == 1 else 'causes'} in failure_analysis.json")
+    return ["  why samples have no score:", *lines] if lines else []
+
+
+def _cause_text(kind: str, message: str) -> str:
+    named = f"{printable(kind)}: " if kind else ""
+    return preview(f"{named}{message}" if message else named.rstrip(": "), 240)

@@ -11,6 +11,7 @@ from evenhand.server.http.auth import Authenticator
 from evenhand.server.http.bodies import MemoryBudget
 from evenhand.server.http.sessions import Sessions
 from evenhand.server.http.telemetry import Telemetry
+from evenhand.server.ingest.costs import PriceBook
 from evenhand.server.jobs.judge_models import JudgeModels
 from evenhand.server.jobs.runner import JobRunner
 from evenhand.server.jobs.scorers import Scorers
@@ -41,6 +42,7 @@ class Service:
         self.telemetry = Telemetry()
         models = JudgeModels.configured(config.models_file, config.models)
         self.scorers = Scorers(models, [*config.scorers, *models.scorers])
+        self.prices = PriceBook(models.prices)
         self.jobs = JobRunner(database, models, self.scorers)
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.stopping = False

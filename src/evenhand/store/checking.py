@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from evenhand.core.spans import MOST_PICO, PICO
 from evenhand.core.terminal import preview
 from evenhand.store.arrivals import facet_lines, model_line
 from evenhand.store.connection import Connection
@@ -181,7 +182,48 @@ def _check_traces(connection: Connection) -> Iterator[str]:
                 yield from _compare(what, _ROOT_FACTS, facts, (*roots[key], facet_lines(roots[key][2])))
             named = sorted(lines.split("\n")[1:-1]) if lines else []
             yield from _compare(what, ("models",), (named,), (models.get(key, []),))
+        yield from _check_costs(connection, keys)
         last = rows[-1][0]
+
+
+def _check_costs(connection: Connection, keys: Sequence[str]) -> Iterator[str]:
+    """Sums of costs, numbers of model calls, and that sessions and users are those of a span."""
+    call = "(model IS NOT NULL OR tokens_input IS NOT NULL OR tokens_output IS NOT NULL OR cost_pico IS NOT NULL)"
+    counted = {
+        row[0]: row[1:]
+        for row in connection.look_up(
+            f"trace_key, SUM(cost_pico / {PICO}), SUM(cost_pico % {PICO}), COUNT(cost_pico),"
+            f" COUNT(CASE WHEN cost_pico IS NULL AND {call} THEN 1 END)",
+            "FROM spans WHERE trace_key IN [?] AND is_total = 0 GROUP BY trace_key",
+            keys,
+        )()
+    }
+    named: defaultdict[str, set[tuple[str, str | None]]] = defaultdict(set)
+    for column in ("session_id", "user_id"):
+        for key, value in connection.look_up(
+            f"trace_key, {column}",
+            f"FROM spans WHERE trace_key IN [?] AND {column} IS NOT NULL GROUP BY trace_key, {column}",
+            keys,
+        )():
+            named[key].add((column, value))
+    rows = connection.look_up(
+        "traces.trace_key, traces.id, traces.project_id, cost_pico, cost_known, cost_unknown, session_id, user_id,"
+        " sessions.id",
+        "FROM traces LEFT JOIN sessions ON sessions.project_id = traces.project_id AND sessions.id = session_id"
+        " WHERE traces.trace_key IN [?]",
+        keys,
+    )()
+    for key, trace_id, project_id, *kept, session_id, user_id, listed in rows:
+        what = f"trace {trace_id} of {project_id}"
+        whole, rest, known, unknown = counted.get(key, (None, None, 0, 0))
+        cost = None if whole is None else min(int(whole) * PICO + int(rest), MOST_PICO)
+        yield from _compare(what, ("cost_pico", "cost_known", "cost_unknown"), kept, (cost, known, unknown))
+        for column, value in (("session_id", session_id), ("user_id", user_id)):
+            of_spans = {text for of, text in named[key] if of == column}
+            if value not in (of_spans or {None}):
+                yield f"{what}: {column} is {preview(str(value), 100)}, which no span of it names"
+        if session_id != listed:
+            yield f"{what}: its session {preview(str(session_id), 100)} is not listed"
 
 
 _ROOT_FACTS = ("root_name", "root_duration_ms", "metadata", "facets")
@@ -190,7 +232,8 @@ _ROOT_FACTS = ("root_name", "root_duration_ms", "metadata", "facets")
 def _spans_of(connection: Connection, keys: Sequence[str]) -> dict[str, Sequence[int]]:
     """Spans, errors, tokens and roots, by trace."""
     rows = connection.look_up(
-        "trace_key, COUNT(*), COUNT(error), SUM(COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0)),"
+        "trace_key, COUNT(*), COUNT(error),"
+        " SUM(CASE WHEN is_total = 0 THEN COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0) ELSE 0 END),"
         " COUNT(CASE WHEN parent_span_id IS NULL THEN 1 END)",
         "FROM spans WHERE trace_key IN [?] GROUP BY trace_key",
         keys,

@@ -106,7 +106,7 @@ BODIES: dict[str, list[Callable[[Values], Any]]] = {
     "POST /v1/datasets/{dataset_id}/items/from-span": [
         lambda v: {"trace_id": v["trace_id"]},
         lambda v: {"trace_id": v["trace_id"], "span_id": v["span_id"], "project_id": v["project_id"]},
-
+    ],
     "POST /v1/people": [lambda v: {"name": new_id(), "project_id": v["project_id"]}],
     "POST /v1/queues": [lambda v: {"project_id": v["project_id"], "name": new_id()}],
     "PATCH /v1/queues/{queue_id}": [lambda v: {"closed": False}],
@@ -225,7 +225,6 @@ def everything(client: Client, values: Values) -> Any:
             f"/v1/scores?project_id={project}",
             f"/v1/datasets/{values['dataset_id']}/versions",
             f"/v1/rules/{values['rule_id']}/backfills",
-
             f"/v1/people?project_id={project}",
             f"/v1/queues?project_id={project}",
             f"/v1/queues/{values['queue_id']}",

@@ -224,7 +224,6 @@ def everything(client: Client, values: Values) -> Any:
             f"/v1/tokens?project_id={project}",
             f"/v1/scores?project_id={project}",
             f"/v1/datasets/{values['dataset_id']}/versions",
-            f"/v1/rules/{values['rule_id']}/backfills",
             f"/v1/people?project_id={project}",
             f"/v1/queues?project_id={project}",
             f"/v1/queues/{values['queue_id']}",

@@ -182,16 +182,20 @@ LISTS: dict[str, Question] = {
     ),
     "audit": lambda c, who, place: list_audit(c, project_id=who, before=place, limit=PAGE),
     "scores of a project": lambda c, who, place: list_project_scores(
-        c, project_id=who, narrow=ScoreFilter(), before=place and (INSTANT, place), limit=PAGE
+        c, project_id=who, narrow=ScoreFilter(), before=(INSTANT, place) if place else None, limit=PAGE
     ),
     "scores of a scorer": lambda c, who, place: list_project_scores(
-        c, project_id=who, narrow=ScoreFilter(scorer_name="s"), before=place and (INSTANT, place), limit=PAGE
+        c,
+        project_id=who,
+        narrow=ScoreFilter(scorer_name="s"),
+        before=(INSTANT, place) if place else None,
+        limit=PAGE,
     ),
     "scores by value": lambda c, who, place: list_project_scores(
         c,
         project_id=who,
         narrow=ScoreFilter(scorer_name="s", min_value=0.95),
-        before=place and (INSTANT, place),
+        before=(INSTANT, place) if place else None,
         limit=PAGE,
     ),
     "scores by no value": lambda c, who, place: list_project_scores(

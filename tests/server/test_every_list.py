@@ -85,6 +85,28 @@ def jobs(client: Client) -> Made:
     return "/v1/jobs", {"project_id": client.project}, made
 
 
+def people(client: Client) -> Made:
+    body = {"name": "p", "project_id": client.project}
+    made = [client.made("/v1/people", body)["id"] for _ in range(3)]
+    return "/v1/people", {"project_id": client.project}, made
+
+
+def review_queues(client: Client) -> Made:
+    made = [
+        client.made("/v1/queues", {"name": new_id(), "project_id": client.project})["id"] for _ in range(3)
+    ]
+    return "/v1/queues", {"project_id": client.project}, made[::-1]
+
+
+def review_items(client: Client) -> Made:
+    queue = client.made("/v1/queues", {"name": new_id(), "project_id": client.project})["id"]
+    for _ in range(3):
+        client.post(f"/v1/queues/{queue}/items", {"trace_ids": [client.trace()[0]]})
+    made = [item["id"] for item in client.get(f"/v1/queues/{queue}/items").body["items"]]
+    assert made == sorted(made)
+    return f"/v1/queues/{queue}/items", {}, made
+
+
 def projects(client: Client) -> Made:
     return "/v1/projects", {}, sorted(client.made("/v1/projects", {"name": "p"})["id"] for _ in range(3))
 
@@ -106,6 +128,9 @@ LISTS: dict[str, Callable[[Client], Made]] = {
     "/v1/annotations": annotations,
     "/v1/rules": rules,
     "/v1/jobs": jobs,
+    "/v1/people": people,
+    "/v1/queues": review_queues,
+    "/v1/queues/{queue_id}/items": review_items,
     "/v1/projects": projects,
     "/v1/tokens": tokens,
 }

@@ -109,9 +109,50 @@ def dataset(client: Client) -> Asked:
     return Asked("/v1/datasets", {"project_id": client.project, "name": new_id()}, ("description",))
 
 
+def review_item(client: Client, action: str, body: dict[str, Any], *, reviewed: bool = False) -> Asked:
+    asked = {"project_id": client.project, "name": new_id(), "reviewers_per_item": 3}
+    queue = client.made("/v1/queues", asked)["id"]
+    client.post(f"/v1/queues/{queue}/items", {"trace_ids": [client.trace()[0]]})
+    item = client.get(f"/v1/queues/{queue}/items").body["items"][0]["id"]
+    if reviewed:
+        client.made(f"/v1/queues/{queue}/items/{item}/review", {"annotator": "b", "notes": "n"})
+    return Asked(f"/v1/queues/{queue}/items/{item}/{action}", {"annotator": "a", **body})
+
+
+def review_queue(client: Client, action: str, body: dict[str, Any]) -> Asked:
+    queue = client.made("/v1/queues", {"project_id": client.project, "name": new_id()})["id"]
+    return Asked(f"/v1/queues/{queue}/{action}", body)
+
+
 POSTS: dict[str, list[Callable[[Client], Asked]]] = {
     "/v1/projects": [lambda _: Asked("/v1/projects", {"name": "p"}, ("id",))],
     "/v1/tokens": [lambda _: Asked("/v1/tokens", {"name": "t", "role": "admin"}, ("project_id",))],
+    "/v1/people": [lambda client: Asked("/v1/people", {"name": new_id(), "project_id": client.project})],
+    "/v1/people/{person_id}/login-link": [
+        lambda client: Asked(
+            f"/v1/people/{client.made('/v1/people', {'name': 'p', 'project_id': client.project})['id']}/login-link",
+            None,
+        )
+    ],
+    "/v1/queues": [
+        lambda client: Asked(
+            "/v1/queues",
+            {"project_id": client.project, "name": new_id()},
+            ("description", "form", "judge_scorer"),
+        )
+    ],
+    "/v1/queues/{queue_id}/items": [
+        lambda client: review_queue(client, "items", {"trace_ids": [client.trace()[0]]})
+    ],
+    "/v1/queues/{queue_id}/next": [lambda client: review_queue(client, "next", {"annotator": "a"})],
+    "/v1/queues/{queue_id}/items/{review_item_id}/review": [
+        lambda client: review_item(client, "review", {"answers": {"label": "correct"}, "notes": None})
+    ],
+    "/v1/queues/{queue_id}/items/{review_item_id}/skip": [lambda client: review_item(client, "skip", {})],
+    "/v1/queues/{queue_id}/items/{review_item_id}/flag": [lambda client: review_item(client, "flag", {})],
+    "/v1/queues/{queue_id}/items/{review_item_id}/adjudicate": [
+        lambda client: review_item(client, "adjudicate", {"notes": "settled"}, reviewed=True)
+    ],
     "/v1/datasets": [dataset],
     "/v1/datasets/{dataset_id}/items": [
         lambda client: Asked(
@@ -210,6 +251,8 @@ def test_the_same_key_repeats_the_first_answer_and_another_body_is_CONFLICT(
     if asked.path == "/v1/tokens":
         # The one secret that is not kept.
         assert again.body == {**first.body, "token": ""}
+    elif "/people" in asked.path:
+        assert again.body == {**first.body, "login_path": ""}
     else:
         assert again.raw == first.raw
     if asked.path != "/v1/traces":  # OTLP's answers are the same for a span that is sent again

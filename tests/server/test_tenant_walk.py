@@ -96,6 +96,24 @@ BODIES: dict[str, list[Callable[[Values], Any]]] = {
             "config": {"pattern": "a"},
         }
     ],
+    "POST /v1/people": [lambda v: {"name": new_id(), "project_id": v["project_id"]}],
+    "POST /v1/queues": [lambda v: {"project_id": v["project_id"], "name": new_id()}],
+    "PATCH /v1/queues/{queue_id}": [lambda v: {"closed": False}],
+    "POST /v1/queues/{queue_id}/items": [
+        lambda v: {"trace_ids": [v["trace_id"]]},
+        lambda v: {"run_ids": [v["run_id"]]},
+        lambda v: {"pairs": [{"a": v["run_id"], "b": v["run_id"]}]},
+        lambda v: {"experiment_id": v["experiment_id"]},
+    ],
+    "POST /v1/queues/{queue_id}/next": [lambda v: {"annotator": "a"}],
+    "POST /v1/queues/{queue_id}/items/{review_item_id}/review": [
+        lambda v: {"annotator": new_id(), "answers": {"label": "correct"}}
+    ],
+    "POST /v1/queues/{queue_id}/items/{review_item_id}/skip": [lambda v: {"annotator": "a"}],
+    "POST /v1/queues/{queue_id}/items/{review_item_id}/flag": [lambda v: {"annotator": "a"}],
+    "POST /v1/queues/{queue_id}/items/{review_item_id}/adjudicate": [
+        lambda v: {"annotator": "a", "answers": {"label": "correct"}}
+    ],
     "POST /v1/tokens": [lambda v: {"name": "n", "role": "read", "project_id": v["project_id"]}],
 }
 QUERIES: dict[str, list[Callable[[Values], dict[str, str]]]] = {
@@ -185,6 +203,10 @@ def everything(client: Client, values: Values) -> Any:
             f"/v1/rules?project_id={project}",
             f"/v1/queue?project_id={project}",
             f"/v1/tokens?project_id={project}",
+            f"/v1/people?project_id={project}",
+            f"/v1/queues?project_id={project}",
+            f"/v1/queues/{values['queue_id']}",
+            f"/v1/queues/{values['queue_id']}/items",
         )
     ]
 

@@ -16,6 +16,7 @@ from evenhand.evaluation.planning import ProblemFile
 from evenhand.evaluation.records import Generated, Judged, Measured
 from evenhand.evaluation.report import ReportWriter, RunReport
 from evenhand.evaluation.runtime import RuntimeCollector, RuntimeStats
+from evenhand.evaluation.sample_views import sample_views
 from evenhand.metrics.intervals import mean_interval
 from evenhand.results.bundle import Bundle
 from evenhand.results.records import SampleError, SampleResult, Usage, ended
@@ -166,6 +167,7 @@ def write_artifacts(
             runtime=stats,
             latencies=runtime.latencies,
             output_tokens=runtime.output_tokens,
+            samples=sample_views(folder, failures),
         )
         write_text(folder / "report.html", report(shown))
         names.append("report.html")

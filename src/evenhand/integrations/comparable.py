@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand.core.errors import InputError, OptionError, UnknownName
 from evenhand.core.jsontext import canonical
@@ -14,7 +15,7 @@ from evenhand.core.secret import Secret
 from evenhand.integrations.foreign_json import read_head
 from evenhand.integrations.port import ImportedRun, ImportedSample
 from evenhand.integrations.registry import IMPORTERS, read_foreign
-from evenhand.integrations.service_experiment import is_address, read_experiment
+from evenhand.integrations.service_experiment import COMPUTED_BY, UNKNOWN, is_address, read_experiment
 from evenhand.results.bundle import BenchmarkSummary, Bundle
 from evenhand.results.by_scorer import numeric_scorers, pairs_by_scorer
 from evenhand.results.reading import RunResults, read_run, run_folders
@@ -84,6 +85,8 @@ def load_sides(
     single = len(mine) == 1 and len(theirs) == 1
     if single:
         _check_task(mine[0], theirs[0])
+        if mine[0].tool == theirs[0].tool == "service":
+            mine, theirs = [with_unknown_scorers(mine[0])], [with_unknown_scorers(theirs[0])]
     order: dict[str, int] = {}
     for run in (*mine, *theirs):
         for sample in run.samples:
@@ -100,6 +103,12 @@ def load_sides(
         sides.append(found)
     notes = tuple(dict.fromkeys(words for run in (*mine, *theirs) for words in run.unmapped))
     return Sides(base=sides[0], candidate=sides[1], notes=notes)
+
+
+def with_unknown_scorers(run: ImportedRun) -> ImportedRun:
+    """A service tells what computed a score where it knows. Where it does not, its scores are not those of a version."""
+    unknown = {name: {COMPUTED_BY: UNKNOWN} for name in scorer_names(run)}
+    return replace(run, scorers={**unknown, **run.scorers})
 
 
 def _own_sides(base: Path, candidate: Path, scorers: Sequence[str]) -> Sides:

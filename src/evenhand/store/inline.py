@@ -57,8 +57,10 @@ class BatchEntry(Struct, frozen=True, kw_only=True):
 def why(outcome: NoScore) -> tuple[str, str | None, str | None]:
     """Reason, error and message as answers show them. Only a failure is an error."""
     match outcome:
-        case Unscored(reason=reason):
-            return reason, None, None
+        case Unscored(reason="no_expected_output" as reason):
+            return reason, None, None  # the contract's whole answer
+        case Unscored(reason=reason, message=message):
+            return reason, None, message[:MOST_MESSAGE] or None
         case Failed(error=error, message=message):
             return error, error, message[:MOST_MESSAGE]
 

@@ -59,9 +59,9 @@ def read_summary(connection: Connection, experiment_id: str, *, scope: Scope) ->
 
 def read_scorer(
     connection: Connection, experiment_id: str, scorer_name: str, *, scope: Scope
-) -> tuple[ScorerTotals, list[VersionKey]]:
-    """The totals of one scorer, all zero when it has scored nothing, and the versions that computed them."""
+) -> tuple[ScorerTotals, dict[VersionKey, VersionTotals]]:
+    """The totals of one scorer, all zero when it has scored nothing, and those of the versions that computed them."""
     get_experiment(connection, experiment_id, scope=scope)
     found = scorer_totals(connection, [experiment_id], [scorer_name])
     versions = version_totals(connection, [experiment_id], [scorer_name])
-    return found.get((experiment_id, scorer_name), ScorerTotals()), list(versions)
+    return found.get((experiment_id, scorer_name), ScorerTotals()), versions

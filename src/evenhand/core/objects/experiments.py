@@ -121,7 +121,10 @@ class ScorerSummary(Struct, frozen=True, kw_only=True):
     versions: list[ScorerVersion]
     """What computed them; empty when all were submitted."""
     mixed_versions: bool
-    """Whether they come from several versions of a scorer: the numbers above are then about no single measure."""
+    """Whether they come from several versions of a scorer, or from a known and an unknown one."""
+    mixed: str | None
+    """Why the numbers above are about no single measure: several versions of a scorer, several options, or values of unknown
+    version beside computed ones; null when they are."""
 
 
 class ExperimentSummary(Struct, frozen=True, kw_only=True):
@@ -331,3 +334,5 @@ class ThresholdResult(Struct, frozen=True, kw_only=True):
     """As it was asked for."""
     gap: float | None
     """`actual_value` minus `threshold`."""
+    caveats: list[str] = []
+    """What makes the scores no single measure: several options, or what `force` has overridden."""

@@ -22,7 +22,7 @@ class TokenCreate(Struct, frozen=True, kw_only=True):
     name: Name
     """For people: who or what will use it."""
     role: Role
-    """`read`, `write` or `admin`."""
+    """`review` (works on review queues under the token's name), `read`, `write` or `admin`."""
     project_id: Name | None = None
     """The one project that it opens; absent opens all (administrators only)."""
 

@@ -14,7 +14,7 @@ from evenhand.core.secret import Secret
 from evenhand.store.database import Database
 from evenhand.store.tokens import TRUSTED_SECONDS, find_token, token_hash, token_id_of
 
-RANK: dict[Role, int] = {"read": 0, "write": 1, "admin": 2}
+RANK: dict[Role, int] = {"review": 0, "read": 1, "write": 2, "admin": 3}
 CACHE_SIZE = 10_000
 ENVIRONMENT = "environment"
 LOGIN_LINK = "login link"
@@ -30,6 +30,10 @@ class Access(Struct, frozen=True, kw_only=True):
     """Reads, writes, or manages."""
     scope: str | None
     """The one project that the caller sees; None sees all."""
+    reviewer: str | None = None
+    """The name that annotations and reviews carry: of a person, or of a token with the role `review`."""
+    person_id: str | None = None
+    """The person who is logged in."""
 
     @property
     def may_create_projects(self) -> bool:
@@ -109,7 +113,8 @@ class Authenticator:
         stored, stored_hash = found
         if not hmac.compare_digest(stored_hash, digest) or stored.revoked_at is not None:
             return None
-        return Access(token_id=stored.id, role=stored.role, scope=stored.project_id)
+        reviewer = stored.name if stored.role == "review" else None
+        return Access(token_id=stored.id, role=stored.role, scope=stored.project_id, reviewer=reviewer)
 
     async def still_good(self, access: Access) -> bool:
         """Whether the token that opened a session has not been taken back since."""

@@ -17,7 +17,7 @@ def scorer_cell(scorer: ScorerSummary | None) -> Cell:
     if scorer.mean is not None:
         low, high = scorer.ci_lower, scorer.ci_upper
         note = "" if low is None or high is None else f"[{number(low, 2)}, {number(high, 2)}]"
-        return Cell(text=number(scorer.mean), note=note, value=scorer.mean)
+        return Cell(text=number(scorer.mean), note=note, value=scorer.mean, below=scorer.mixed or "")
     if scorer.distribution:
         return Cell(text=labels_text(scorer.distribution))
     return Cell(text="—", quiet=True)

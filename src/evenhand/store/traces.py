@@ -269,11 +269,16 @@ def list_queue(
 
 
 def _roots(connection: Connection, rows: Sequence[Row]) -> dict[str, QueuedRoot]:
+    return root_values(connection, [row[0] for row in rows])
+
+
+def root_values(connection: Connection, keys: Sequence[str]) -> dict[str, QueuedRoot]:
+    """What the roots of traces read and wrote, by the trace's key; absent where no root has arrived."""
     found = connection.look_up(
         "spans.trace_key, spans.id, spans.name, spans.input, spans.output, spans.duration_ms",
         "FROM traces JOIN spans ON spans.trace_key = traces.trace_key AND spans.id = traces.root_span_id"
         " WHERE traces.trace_key IN [?]",
-        [row[0] for row in rows],
+        list(keys),
     )()
     return {
         key: QueuedRoot(id=span_id, name=name, input=raw(read), output=raw(written), duration_ms=duration)

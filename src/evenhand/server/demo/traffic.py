@@ -17,7 +17,7 @@ from evenhand.store.ingest import Sender, SpanBatch, store_batches
 from evenhand.store.inline import InlineResult
 from evenhand.store.scores import Measurement
 
-LIVE_TRACES = 200
+LIVE_TRACES = 400
 DAYS = 28
 SILENT_DAYS = (12, 13)
 """Days ago on which nothing was scored: the judge was down."""
@@ -113,7 +113,7 @@ def live_stories(rng: Random, moment: datetime) -> Iterator[Story]:
 
 
 def _instants(rng: Random, moment: datetime) -> Iterator[datetime]:
-    recent = LIVE_TRACES * 3 // 10
+    recent = LIVE_TRACES // 6
     for number in range(LIVE_TRACES):
         if number < recent:
             yield moment - timedelta(minutes=2 + 23.5 * 60 * rng.random() ** 1.4)

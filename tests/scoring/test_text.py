@@ -360,7 +360,8 @@ def test_includes_needs_a_target_only_without_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "target"), [("1e-5", "1e5"), ("10²", "102"), ("(x+1)²", "x+12"), ("5½", "51/2"), ("10⁻²", "10-2"), ("1e−5", "1e5")]
+    ("response", "target"),
+    [("1e-5", "1e5"), ("10²", "102"), ("(x+1)²", "x+12"), ("5½", "51/2"), ("10⁻²", "10-2"), ("1e−5", "1e5")],
 )
 def test_exponents_keep_their_values(response: str, target: str) -> None:
     assert exact_match(ScorerInput(response=response, target=target))["correct"] is False

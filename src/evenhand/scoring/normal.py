@@ -193,7 +193,9 @@ def _aside(text: str) -> str:
         if after_digit and len(signs) == 1:
             return _between_digits(signs).translate(_ASIDE)
         rest, of_number = _split_number_signs(signs, before)
-        plus = len(rest) + len(of_number) < len(signs)  # a plus sign, or a currency, was the number's and is gone
+        plus = len(rest) + len(of_number) < len(
+            signs
+        )  # a plus sign, or a currency, was the number's and is gone
         return _apart(rest, before, of_number, plus=plus) + of_number.translate(_ASIDE)
 
     return _MAY_STAY.sub(stay, text)

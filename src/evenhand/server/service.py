@@ -15,6 +15,7 @@ from evenhand.server.jobs.runner import JobRunner
 from evenhand.server.jobs.scorers import Scorers
 from evenhand.store.database import Database
 from evenhand.store.idempotency import forget_old
+from evenhand.store.people import forget_ended
 
 log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
@@ -33,7 +34,7 @@ class Service:
             database, config.admin_token, config.limits.wrong_tokens_per_minute
         )
         self.budget = MemoryBudget(config.limits.buffered_bytes)
-        self.sessions = Sessions()
+        self.sessions = Sessions(database)
         self.telemetry = Telemetry()
         models = JudgeModels.configured(config.models_file, config.models)
         self.scorers = Scorers(models, [*config.scorers, *models.scorers])
@@ -61,10 +62,11 @@ async def run_jobs(service: Service) -> None:
 
 
 async def housekeeping(service: Service) -> None:
-    """Forget old idempotency keys now and then."""
+    """Forget old idempotency keys, login links and sessions now and then."""
     while True:
         try:
             await service.database.write(forget_old)
+            await service.database.write(forget_ended)
         except Exception as error:
             log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

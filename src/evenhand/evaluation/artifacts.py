@@ -7,7 +7,6 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from evenhand.benchmarks.definition import Problem, Turn
-from evenhand.benchmarks.template import as_text
 from evenhand.core.outcome import Failed, Outcome, Scored
 from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.aggregate import Aggregator, Summary
@@ -17,6 +16,7 @@ from evenhand.evaluation.planning import ProblemFile
 from evenhand.evaluation.records import Generated, Judged, Measured
 from evenhand.evaluation.report import ReportWriter, RunReport
 from evenhand.evaluation.runtime import RuntimeCollector, RuntimeStats
+from evenhand.evaluation.sample_views import sample_views
 from evenhand.metrics.intervals import mean_interval
 from evenhand.results.bundle import Bundle
 from evenhand.results.records import SampleError, SampleResult, Usage, ended
@@ -167,6 +167,7 @@ def write_artifacts(
             runtime=stats,
             latencies=runtime.latencies,
             output_tokens=runtime.output_tokens,
+            samples=sample_views(folder, failures),
         )
         write_text(folder / "report.html", report(shown))
         names.append("report.html")
@@ -239,11 +240,10 @@ def sample_result(
 
 def _trajectory(problem: Problem, repeat: int, generated: Generated, judged: dict[str, Judged]) -> Trajectory:
     failed = generated.error is not None
-    asked = problem.turns or (Turn(role="user", content=as_text(problem.asked)),)
     return Trajectory(
         problem_idx=problem.index,
         repeat=repeat,
-        messages=asked,
+        messages=problem.turns,
         response=generated.text,
         reasoning=generated.reasoning,
         finish_reason=generated.finish_reason,

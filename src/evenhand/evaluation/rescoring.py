@@ -16,6 +16,7 @@ from evenhand.evaluation.aggregate import Aggregator
 from evenhand.evaluation.config import digest
 from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis
 from evenhand.evaluation.report import ReportWriter, RunReport
+from evenhand.evaluation.sample_views import sample_views
 from evenhand.models.reasoning import THINK_TAGS, join_reasoning, split_reasoning
 from evenhand.results import (
     BenchmarkSummary,
@@ -93,7 +94,9 @@ def rescore_run(
     failures = collector.analysis()
     write_json(target / "failure_analysis.json", failures)
     if report is not None:
-        write_text(target / "report.html", report(RunReport(bundle=bundle, failures=failures, runtime=None)))
+        views = sample_views(target, failures, trajectories=folder / "trajectories.jsonl")
+        shown = RunReport(bundle=bundle, failures=failures, runtime=None, samples=views)
+        write_text(target / "report.html", report(shown))
     write_json(target / f"eval-rescored-{bundle.run_id[-8:]}.json", bundle)
     return Rescored(bundle=bundle, failures=failures)
 

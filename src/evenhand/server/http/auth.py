@@ -14,7 +14,7 @@ from evenhand.core.secret import Secret
 from evenhand.store.database import Database
 from evenhand.store.tokens import TRUSTED_SECONDS, find_token, token_hash, token_id_of
 
-RANK: dict[Role, int] = {"read": 0, "write": 1, "admin": 2}
+RANK: dict[Role, int] = {"review": 0, "read": 1, "write": 2, "admin": 3}
 CACHE_SIZE = 10_000
 ENVIRONMENT = "environment"
 LOGIN_LINK = "login link"
@@ -30,6 +30,10 @@ class Access(Struct, frozen=True, kw_only=True):
     """Reads, writes, or manages."""
     scope: str | None
     """The one project that the caller sees; None sees all."""
+    reviewer: str | None = None
+    """The name that annotations and reviews carry: of a person, or of a token with the role `review`."""
+    person_id: str | None = None
+    """The person who is logged in."""
 
     @property
     def may_create_projects(self) -> bool:
@@ -51,7 +55,6 @@ class Authenticator:
         self._admin_hash = token_hash(admin_token.reveal()) if admin_token else None
         self._cache: OrderedDict[bytes, tuple[Access, float]] = OrderedDict()
         self._hash_key = os.urandom(32)
-        self._good_until: dict[str, float] = {}
         self.wrong = WrongTokenCounter(wrong_per_minute)
 
     def cached_access(self, authorization: bytes | None) -> Access | None:
@@ -109,28 +112,12 @@ class Authenticator:
         stored, stored_hash = found
         if not hmac.compare_digest(stored_hash, digest) or stored.revoked_at is not None:
             return None
-        return Access(token_id=stored.id, role=stored.role, scope=stored.project_id)
-
-    async def still_good(self, access: Access) -> bool:
-        """Whether the token that opened a session has not been taken back since."""
-        if access.token_id in (ENVIRONMENT, LOGIN_LINK):
-            return True
-        until = self._good_until.get(access.token_id, 0.0)
-        if until > time.monotonic():
-            return True
-        found = await self._database.read(lambda connection: find_token(connection, access.token_id))
-        if found is None or found[0].revoked_at is not None:
-            self._good_until.pop(access.token_id, None)
-            return False
-        if len(self._good_until) > CACHE_SIZE:
-            self._good_until.clear()
-        self._good_until[access.token_id] = time.monotonic() + TRUSTED_SECONDS
-        return True
+        reviewer = stored.name if stored.role == "review" else None
+        return Access(token_id=stored.id, role=stored.role, scope=stored.project_id, reviewer=reviewer)
 
     def clear_cache(self) -> None:
         """Look every token up again, because one was revoked."""
         self._cache.clear()
-        self._good_until.clear()
 
 
 class WrongTokenCounter:

@@ -16,10 +16,18 @@ from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import Role
 from evenhand.server.http.answers import Answer
 
-Method = Literal["GET", "HEAD", "POST", "DELETE"]
+Method = Literal["GET", "HEAD", "POST", "PATCH", "DELETE"]
 Handler = Callable[..., Awaitable[Answer]]
 Audience = Literal[
-    "public", "token:read", "token:write", "token:admin", "session:read", "session:write", "session:admin"
+    "public",
+    "token:review",
+    "token:read",
+    "token:write",
+    "token:admin",
+    "session:review",
+    "session:read",
+    "session:write",
+    "session:admin",
 ]
 """Who may call an endpoint: everybody, holders of a bearer token, or people who logged in with a browser; of the last
 two, those with at least that role."""
@@ -27,6 +35,8 @@ two, those with at least that role."""
 
 ROLES: dict[Audience, Role | None] = {
     "public": None,
+    "token:review": "review",
+    "session:review": "review",
     "token:read": "read",
     "token:write": "write",
     "token:admin": "admin",

@@ -152,7 +152,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceUnderTe
 
 def cookie(service: ServiceUnderTest, role: Role) -> str:
     sessions = service.sessions
-    session = sessions.open(Access(token_id=LOGIN_LINK, role=role, scope=None))
+    session = sessions.open_now(Access(token_id=LOGIN_LINK, role=role, scope=None))
     return f"{sessions.cookie.decode()}={session}"
 
 

@@ -239,8 +239,8 @@ class Application:
         return access
 
     async def _session(self, route: Route, headers: dict[bytes, bytes]) -> Access:
-        access = self.service.sessions.access(headers.get(b"cookie", b""))
-        if access is None or not await self.service.authenticator.still_good(access):
+        access = await self.service.sessions.access(headers.get(b"cookie", b""))
+        if access is None:
             raise Refusal("UNAUTHORIZED", "Log in with a browser first.")
         if route.method not in ("GET", "HEAD") and not same_origin(headers):
             raise Refusal("FORBIDDEN", "A page of another site cannot do this.")

@@ -18,6 +18,7 @@ from evenhand.server.jobs.scorers import Scorers
 from evenhand.store.backfills import next_step, take_step
 from evenhand.store.database import Database
 from evenhand.store.idempotency import forget_old
+from evenhand.store.people import forget_ended
 
 log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
@@ -38,10 +39,10 @@ class Service:
             database, config.admin_token, config.limits.wrong_tokens_per_minute
         )
         self.budget = MemoryBudget(config.limits.buffered_bytes)
-        self.sessions = Sessions()
+        self.sessions = Sessions(database)
         self.telemetry = Telemetry()
         models = JudgeModels.configured(config.models_file, config.models)
-        self.scorers = Scorers(models, [*config.scorers, *models.scorers])
+        self.scorers = Scorers(models, [*config.scorers, *models.scorers], think_tags=config.think_tags)
         self.prices = PriceBook(models.prices)
         self.jobs = JobRunner(database, models, self.scorers)
         self.documents: dict[str, Callable[[], bytes]] = {}
@@ -99,10 +100,11 @@ async def run_jobs(service: Service) -> None:
 
 
 async def housekeeping(service: Service) -> None:
-    """Forget old idempotency keys now and then."""
+    """Forget old idempotency keys, login links and sessions now and then."""
     while True:
         try:
             await service.database.write(forget_old)
+            await service.database.write(forget_ended)
         except Exception as error:
             log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

@@ -55,7 +55,6 @@ class Authenticator:
         self._admin_hash = token_hash(admin_token.reveal()) if admin_token else None
         self._cache: OrderedDict[bytes, tuple[Access, float]] = OrderedDict()
         self._hash_key = os.urandom(32)
-        self._good_until: dict[str, float] = {}
         self.wrong = WrongTokenCounter(wrong_per_minute)
 
     def cached_access(self, authorization: bytes | None) -> Access | None:
@@ -116,26 +115,9 @@ class Authenticator:
         reviewer = stored.name if stored.role == "review" else None
         return Access(token_id=stored.id, role=stored.role, scope=stored.project_id, reviewer=reviewer)
 
-    async def still_good(self, access: Access) -> bool:
-        """Whether the token that opened a session has not been taken back since."""
-        if access.token_id in (ENVIRONMENT, LOGIN_LINK):
-            return True
-        until = self._good_until.get(access.token_id, 0.0)
-        if until > time.monotonic():
-            return True
-        found = await self._database.read(lambda connection: find_token(connection, access.token_id))
-        if found is None or found[0].revoked_at is not None:
-            self._good_until.pop(access.token_id, None)
-            return False
-        if len(self._good_until) > CACHE_SIZE:
-            self._good_until.clear()
-        self._good_until[access.token_id] = time.monotonic() + TRUSTED_SECONDS
-        return True
-
     def clear_cache(self) -> None:
         """Look every token up again, because one was revoked."""
         self._cache.clear()
-        self._good_until.clear()
 
 
 class WrongTokenCounter:

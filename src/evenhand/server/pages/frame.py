@@ -77,7 +77,7 @@ class PageContext(Struct, frozen=True, kw_only=True):
     title: str
     """The heading."""
     crumbs: Sequence[Crumb] = ()
-    """The pages above it."""
+    """The pages above it; without any, the project stands there."""
     here: Here
     """Its address."""
 

@@ -11,7 +11,6 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.pages.frame import (
-    Crumb,
     NoFields,
     PageContext,
     PageQuery,
@@ -79,7 +78,6 @@ async def jobs(call: Call, query: JobsQuery) -> Answer:
         return JobsPage(
             title="Jobs",
             here=here,
-            crumbs=(Crumb(project_id, project_path(project_id, "dashboard")),),
             grid=_grid(rows[:PAGE_ROWS], moment, project_id, writes=writes),
             tabs=[
                 Tab("All", here(status=None), query.status is None),

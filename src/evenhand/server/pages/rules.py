@@ -16,7 +16,6 @@ from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.jobs.computing import run_off_loop
 from evenhand.server.pages.frame import (
-    Crumb,
     NoFields,
     PageContext,
     PageQuery,
@@ -103,7 +102,6 @@ async def rules(call: Call, query: RulesQuery) -> Answer:
         return RulesPage(
             title="Online rules",
             here=here,
-            crumbs=(Crumb(project_id, project_path(project_id, "dashboard")),),
             rules=cards,
             scorers=names,
             new=query.new,

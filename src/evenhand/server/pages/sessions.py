@@ -90,7 +90,6 @@ async def sessions(call: Call, query: SessionsQuery) -> Answer:
         return SessionsPage(
             title="Sessions",
             here=here,
-            crumbs=(Crumb(project_id, project_path(project_id, "dashboard")),),
             grid=_grid(shown, moment, project_id),
             next=here(cursor=make_cursor(LISTING, [rows[PAGE_ROWS - 1][0]])) if more else "",
             first=here() if query.cursor else "",

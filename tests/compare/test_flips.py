@@ -24,7 +24,8 @@ def test_the_repeat_that_differs_is_shown() -> None:
 
 
 def test_a_repeat_without_a_score_on_one_side_is_not_shown() -> None:
-    base, candidate = {0: [1.0, 1.0, 1.0]}, {0: [None, 1.0, 0.0]}
+    base = {0: [1.0, 1.0, 1.0], 1: [1.0] * 3}
+    candidate: dict[int, list[float | None]] = {0: [None, 1.0, 0.0], 1: [1.0] * 3}
     (flip,) = compare_runs(run(base), run(candidate), Options()).flips
     assert (flip.repeat, flip.base_score, flip.candidate_score) == (2, 1.0, 0.0)
 

@@ -15,6 +15,7 @@ from evenhand.server.jobs.runner import JobRunner
 from evenhand.server.jobs.scorers import Scorers
 from evenhand.store.database import Database
 from evenhand.store.idempotency import forget_old
+from evenhand.store.texts import forget_old_texts
 
 log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
@@ -61,10 +62,11 @@ async def run_jobs(service: Service) -> None:
 
 
 async def housekeeping(service: Service) -> None:
-    """Forget old idempotency keys now and then."""
+    """Forget old idempotency keys, and texts of spans that never came, now and then."""
     while True:
         try:
             await service.database.write(forget_old)
+            await service.database.write(forget_old_texts)
         except Exception as error:
             log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

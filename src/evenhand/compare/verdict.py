@@ -100,6 +100,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
         p = self.p_beyond if self.family is None else self.family.p_beyond
         return p < (1 - self.delta.confidence_level) / 2
 
+    @property
+    def is_covered(self) -> bool:
+        """Whether what is missing cannot reverse that."""
+        return _covered(self) or _worst_clears(self, -self.max_drop)
+
 
 def points(value: float, scale: float, *, sign: bool = False) -> str:
     """A difference of scores in points (hundredths): `2.5 points`; on a larger scale the number itself."""
@@ -123,7 +128,7 @@ def decide(evidence: Evidence) -> Verdict:
             reasons=_reasons(evidence, dropped=False, tolerance="a larger one is not ruled out"),
             next_step=_more(evidence),
         )
-    if not (_covered(evidence) or _worst_clears(evidence, -evidence.max_drop)):
+    if not evidence.is_covered:
         return _too_much_missing(evidence)
     return Verdict(
         name="PASS",

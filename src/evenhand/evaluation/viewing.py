@@ -11,6 +11,7 @@ from evenhand.evaluation.aggregate import Aggregator
 from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis
 from evenhand.evaluation.report import RunReport
 from evenhand.evaluation.runtime import RuntimeStats
+from evenhand.evaluation.sample_views import sample_views
 from evenhand.results.bundle import Bundle
 from evenhand.results.reading import read_bundle, read_samples
 
@@ -48,6 +49,7 @@ def read_report(folder: Path) -> RunReport:
         runtime=_kept(folder / "runtime_stats.json", RuntimeStats),
         latencies=latencies,
         output_tokens=tokens,
+        samples=sample_views(folder, failures),
     )
 
 

@@ -110,7 +110,6 @@ AUDIENCES = {
     ("GET", "/v1/traces"): "token:read",
     ("POST", "/v1/traces"): "token:write",
     ("POST", "/v1/logs"): "token:write",
-    ("GET", "/v1/sessions"): "token:read",
     ("POST", "/v1/metrics"): "token:write",
     ("POST", "/api/public/otel/v1/traces"): "token:write",
     ("POST", "/v1/traces/ingest"): "token:write",

@@ -26,6 +26,7 @@ def test_everything_that_decides_a_run_can_be_set() -> None:
         "model",
         "task",
         "name",
+        "treatment",
         "judge",
         "sampling",
         "selection",

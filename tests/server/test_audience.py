@@ -40,6 +40,7 @@ AUDIENCES = {
     ("POST", "/v1/annotations"): "token:write",
     ("GET", "/v1/annotations/{annotation_id}"): "token:read",
     ("POST", "/v1/annotations/{annotation_id}/to-dataset-item"): "token:write",
+    ("GET", "/v1/audit"): "token:admin",
     ("GET", "/v1/datasets"): "token:read",
     ("POST", "/v1/datasets"): "token:write",
     ("DELETE", "/v1/datasets/{dataset_id}"): "token:write",
@@ -47,6 +48,12 @@ AUDIENCES = {
     ("GET", "/v1/datasets/{dataset_id}/items"): "token:read",
     ("POST", "/v1/datasets/{dataset_id}/items"): "token:write",
     ("POST", "/v1/datasets/{dataset_id}/items/import"): "token:write",
+    ("POST", "/v1/datasets/{dataset_id}/items/from-span"): "token:write",
+    ("GET", "/v1/datasets/{dataset_id}/items/{item_id}"): "token:read",
+    ("DELETE", "/v1/datasets/{dataset_id}/items/{item_id}"): "token:write",
+    ("GET", "/v1/datasets/{dataset_id}/items/{item_id}/runs"): "token:read",
+    ("GET", "/v1/datasets/{dataset_id}/versions"): "token:read",
+    ("GET", "/v1/datasets/{dataset_id}/difference"): "token:read",
     ("GET", "/v1/experiments"): "token:read",
     ("POST", "/v1/experiments"): "token:write",
     ("GET", "/v1/experiments/{experiment_id}"): "token:read",
@@ -58,6 +65,8 @@ AUDIENCES = {
     ("POST", "/v1/experiments/{experiment_id}/threshold"): "token:read",
     ("GET", "/v1/jobs"): "token:read",
     ("GET", "/v1/jobs/{job_id}"): "token:read",
+    ("POST", "/v1/jobs/{job_id}/retry"): "token:write",
+    ("POST", "/v1/jobs/retry"): "token:write",
     ("GET", "/v1/people"): "token:admin",
     ("POST", "/v1/people"): "token:admin",
     ("DELETE", "/v1/people/{person_id}"): "token:admin",
@@ -83,9 +92,15 @@ AUDIENCES = {
     ("GET", "/v1/rules"): "token:read",
     ("POST", "/v1/rules"): "token:write",
     ("DELETE", "/v1/rules/{rule_id}"): "token:write",
+    ("PATCH", "/v1/rules/{rule_id}"): "token:write",
+    ("POST", "/v1/rules/{rule_id}/backfills"): "token:write",
+    ("GET", "/v1/rules/{rule_id}/backfills"): "token:read",
+    ("GET", "/v1/rules/{rule_id}/backfills/{backfill_id}"): "token:read",
+    ("DELETE", "/v1/rules/{rule_id}/backfills/{backfill_id}"): "token:write",
     ("GET", "/v1/rules/{rule_id}"): "token:read",
     ("GET", "/v1/scorers"): "token:read",
     ("GET", "/v1/scores"): "token:read",
+    ("GET", "/v1/scores/history"): "token:read",
     ("POST", "/v1/scores"): "token:write",
     ("POST", "/v1/scores/batch"): "token:write",
     ("GET", "/v1/sessions"): "token:read",
@@ -94,6 +109,9 @@ AUDIENCES = {
     ("DELETE", "/v1/tokens/{token_id}"): "token:admin",
     ("GET", "/v1/traces"): "token:read",
     ("POST", "/v1/traces"): "token:write",
+    ("POST", "/v1/logs"): "token:write",
+    ("POST", "/v1/metrics"): "token:write",
+    ("POST", "/api/public/otel/v1/traces"): "token:write",
     ("POST", "/v1/traces/ingest"): "token:write",
     ("DELETE", "/v1/traces/{trace_id}"): "token:write",
     ("GET", "/v1/traces/{trace_id}"): "token:read",
@@ -137,7 +155,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceUnderTe
 
 def cookie(service: ServiceUnderTest, role: Role) -> str:
     sessions = service.sessions
-    session = sessions.open(Access(token_id=LOGIN_LINK, role=role, scope=None))
+    session = sessions.open_now(Access(token_id=LOGIN_LINK, role=role, scope=None))
     return f"{sessions.cookie.decode()}={session}"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.ab_suites import wait_for
 from tests.postgres import PostgresServer
 from tests.service import ADMIN, ServiceUnderTest, running_service
 from tests.service_harness import Client, Reply, span
@@ -84,6 +85,26 @@ def otlp(client: Client) -> Asked:
     return Asked("/v1/traces", {"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]})
 
 
+def langfuse(client: Client) -> Asked:
+    return otlp(client)._replace(path="/api/public/otel/v1/traces")
+
+
+def logs(client: Client) -> Asked:
+    one = {
+        "traceId": new_id().replace("-", ""),
+        "spanId": "00f067aa0ba902b7",
+        "eventName": "gen_ai.user.message",
+    }
+    return Asked("/v1/logs", {"resourceLogs": [{"scopeLogs": [{"logRecords": [one]}]}]})
+
+
+def metrics(client: Client) -> Asked:
+    return Asked("/v1/metrics", {"resourceMetrics": []})
+
+
+OTLP = ("/v1/traces", "/v1/logs", "/v1/metrics", "/api/public/otel/v1/traces")
+
+
 def annotation(client: Client) -> Asked:
     trace_id, _ = client.trace(input="q")
     body = {"trace_id": trace_id, "annotator": "ada", "notes": "n"}
@@ -107,6 +128,43 @@ def rule(client: Client) -> Asked:
 
 def dataset(client: Client) -> Asked:
     return Asked("/v1/datasets", {"project_id": client.project, "name": new_id()}, ("description",))
+
+
+def from_span(client: Client) -> Asked:
+    trace_id, _ = client.trace(input="q", output="a")
+    nulls = ("span_id", "use_output", "expected_output", "metadata", "project_id")
+    return Asked(f"/v1/datasets/{client.dataset()[0]}/items/from-span", {"trace_id": trace_id}, nulls)
+
+
+def failed_job(client: Client) -> str:
+    """A job that can never succeed: its target is gone."""
+    trace_id, span_id = client.trace(output="x")
+    config = {"embed": "char_ngrams", "expected_output": "x"}
+    body = {
+        "target_id": span_id,
+        "target_type": "span",
+        "scorer_name": "embedding_similarity",
+        "config": config,
+    }
+    made = client.post("/v1/scores", body)
+    assert made.status == 202, made.raw
+    path = f"/v1/jobs/{made.body['job_id']}"
+    if client.delete(f"/v1/traces/{trace_id}?project_id={client.project}").status == 200:
+        wait_for(lambda: client.get(path).body["status"] in ("failed", "completed"), 120)
+    return path
+
+
+def retry(client: Client) -> Asked:
+    """A job that ended before its target was gone is no failed one: then another is made."""
+    while True:
+        path = failed_job(client)
+        if client.get(path).body["status"] == "failed":
+            return Asked(f"{path}/retry", None)
+
+
+def backfill(client: Client) -> Asked:
+    made = client.made("/v1/rules", rule(client).body)["id"]
+    return Asked(f"/v1/rules/{made}/backfills", {}, ("after", "before"))
 
 
 def review_item(client: Client, action: str, body: dict[str, Any], *, reviewed: bool = False) -> Asked:
@@ -174,9 +232,18 @@ POSTS: dict[str, list[Callable[[Client], Asked]]] = {
     "/v1/experiments/{experiment_id}/threshold": [threshold],
     "/v1/scores": [score, unscored, judged],
     "/v1/scores/batch": [batch],
+    "/v1/datasets/{dataset_id}/items/from-span": [from_span],
+    "/v1/jobs/{job_id}/retry": [retry],
+    "/v1/jobs/retry": [
+        lambda client: Asked("/v1/jobs/retry", {"project_id": client.project}, ("scorer_name", "rule_id"))
+    ],
+    "/v1/rules/{rule_id}/backfills": [backfill],
     "/v1/rules": [rule],
     "/v1/traces/ingest": [ingest],
     "/v1/traces": [otlp],
+    "/v1/logs": [logs],
+    "/v1/metrics": [metrics],
+    "/api/public/otel/v1/traces": [langfuse],
     "/v1/traces/{trace_id}/queue": [lambda client: Asked(f"/v1/traces/{client.trace()[0]}/queue", None)],
     "/v1/annotations": [annotation],
     "/v1/annotations/{annotation_id}/to-dataset-item": [to_item],
@@ -224,7 +291,8 @@ def send(client: Client, asked: Asked, **headers: str) -> Reply:
 
 
 def test_every_POST_there_is_is_here() -> None:
-    assert set(POSTS) == {route.path for route in all_routes() if route.method == "POST"}
+    paths = {route.path for route in all_routes() if route.method == "POST"}
+    assert set(POSTS) == {path for path in paths if path.startswith(("/v1/", "/api/"))}
 
 
 @pytest.mark.parametrize("make", EACH)
@@ -255,7 +323,7 @@ def test_the_same_key_repeats_the_first_answer_and_another_body_is_CONFLICT(
         assert again.body == {**first.body, "login_path": ""}
     else:
         assert again.raw == first.raw
-    if asked.path != "/v1/traces":  # OTLP's answers are the same for a span that is sent again
+    if asked.path not in OTLP:  # OTLP's answers are the same for a span that is sent again
         assert again.headers["idempotent-replayed"] == "true"
     assert "idempotent-replayed" not in first.headers
     changed = make(client)
@@ -263,7 +331,7 @@ def test_the_same_key_repeats_the_first_answer_and_another_body_is_CONFLICT(
     if changed == asked:
         changed = asked._replace(body={**asked.body, "name": "another"})
     refused = send(client, changed, **{"Idempotency-Key": key})
-    if asked.path == "/v1/traces":
+    if asked.path in OTLP:
         assert (refused.status, refused.body["code"]) == (409, 6)
     else:
         assert (refused.status, refused.code) == (409, "CONFLICT")

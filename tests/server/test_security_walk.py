@@ -114,6 +114,7 @@ def belongings(client: Client) -> dict[str, str]:
         "rule_id": rule,
         "token_id": own_token,
         "job_id": job["job_id"],
+        "backfill_id": client.made(f"/v1/rules/{rule}/backfills", {})["id"],
     }
 
 
@@ -145,6 +146,9 @@ def bodies(values: dict[str, str]) -> dict[str, Any]:
             "scorer_name": "regex",
             "config": {"pattern": "a"},
         },
+        "PATCH /v1/rules/{rule_id}": {"paused": True},
+        "POST /v1/jobs/retry": {"project_id": project},
+        "POST /v1/datasets/{dataset_id}/items/from-span": {"trace_id": values["trace_id"]},
         "POST /v1/projects": {"id": f"new-{new_id()}", "name": "n"},
         "POST /v1/tokens": {"name": "n", "role": "read", "project_id": project},
         "POST /v1/people": {"name": "n", "project_id": project},
@@ -202,6 +206,10 @@ def call(client: Client, route: Route, values: dict[str, str], given: dict[str, 
         return client.get(path, **query)
     if route.method == "DELETE":
         return client.delete(path)
+    if label(route) in ("POST /v1/logs", "POST /v1/metrics"):
+        reply = client.post_raw(path, b"{}", "application/json", X_Project_Id=values["project_id"])
+        assert reply.status == 404
+        return reply._replace(raw=b'{"error": {"code": "NOT_FOUND"}}')
     if label(route) == "POST /v1/traces":
         body = (
             b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"'

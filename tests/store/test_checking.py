@@ -21,6 +21,7 @@ from evenhand.store.runs import NewRun, add_runs
 from evenhand.store.schema import expected_schema
 from evenhand.store.scores import Measurement, ScoreRequest, store_requests
 from evenhand.store.summaries import read_scorer
+from evenhand.store.targets import TargetName
 from evenhand.store.versions import version_totals
 
 VALUES: list[float | str] = [0.0, 1.0, 0.1, 0.7, 1e-300, 5e-324, 0.30000000000000004, 1 / 3, "good", "bad"]
@@ -55,9 +56,7 @@ async def score_at_random(database: Database, runs: list[str], count: int) -> No
             version=computed[1],
             options=computed[2],
         )
-        return ScoreRequest(
-            target_type="run", target_id=rng.choice(runs), scope=None, measurement=measurement
-        )
+        return ScoreRequest(target=TargetName("run", rng.choice(runs)), measurement=measurement)
 
     for _ in range(4):
         await asyncio.gather(*(database.write_item(store_requests, request()) for _ in range(count // 4)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from evenhand.benchmarks.items import read_item
+from evenhand.benchmarks.items import is_conversation, read_item
 from evenhand.benchmarks.template import Template, as_text, missing_column
 from evenhand.core.errors import InputError, OptionError
 from evenhand.datasets.sources import GivenRows
@@ -209,7 +209,8 @@ class ProblemMaker:
             return self._seeded(prepared, index)
         if spec.has_items:
             found = read_item(prepared)
-            return self._problem(index, (), found.expected, found.metadata, input=found.input)
+            asked = _turns(found.input if is_conversation(found.input) else as_text(found.input))
+            return self._problem(index, asked, found.expected, found.metadata, input=found.input)
         if self._examples is None:
             self._examples = self._render_examples()
         if spec.target_field not in prepared:
@@ -262,7 +263,7 @@ class ProblemMaker:
         category = metadata.get(self._benchmark.category_field)
         if category is not None:
             metadata["category"] = as_text(category)
-        if self._system and turns and not any(turn.role == "system" for turn in turns):
+        if self._system and not any(turn.role == "system" for turn in turns):
             turns = (Turn(role="system", content=self._system), *turns)
         return Problem(index=index, turns=turns, target=target, metadata=metadata, input=input)
 

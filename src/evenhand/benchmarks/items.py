@@ -25,6 +25,15 @@ class Item(Struct, frozen=True, kw_only=True):
     """The row's `metadata` and all its other fields."""
 
 
+def is_conversation(value: Any) -> bool:
+    """Whether an input is a list of messages, which a chat model is sent as they are."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, Mapping) and {"role", "content"} <= turn.keys() for turn in value)
+    )
+
+
 def read_item(row: Mapping[str, Any]) -> Item:
     """The item of a row; `InputError` when it has no input."""
     name = next((name for name in INPUT_FIELDS if name in row), None)

@@ -7,7 +7,6 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from evenhand.benchmarks.definition import Problem, Turn
-from evenhand.benchmarks.template import as_text
 from evenhand.core.outcome import Failed, Outcome, Scored
 from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.aggregate import Aggregator, Summary
@@ -241,11 +240,10 @@ def sample_result(
 
 def _trajectory(problem: Problem, repeat: int, generated: Generated, judged: dict[str, Judged]) -> Trajectory:
     failed = generated.error is not None
-    asked = problem.turns or (Turn(role="user", content=as_text(problem.asked)),)
     return Trajectory(
         problem_idx=problem.index,
         repeat=repeat,
-        messages=asked,
+        messages=problem.turns,
         response=generated.text,
         reasoning=generated.reasoning,
         finish_reason=generated.finish_reason,

@@ -4,6 +4,7 @@ import platform
 from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
@@ -125,6 +126,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     """The function under test, in place of a model."""
     name: str = ""
     """What the run is called; it may differ between runs that are compared."""
+    treatment: Mapping[str, Any] = {}
+    """What else is known about what is under test, and may differ too: a version, a prompt."""
     judge: Service | None = None
     """The model that judges, where a benchmark needs one."""
     dataset: str | None = None
@@ -147,6 +150,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     """Fields of the judge's `JudgeScoringConfig`, over those of the benchmark."""
     think_tags: tuple[str, ...] = THINK_TAGS
     """Tags between which answers hold thinking that is not scored: a name, or a pair such as `<a>...</a>`."""
+    cache: bool | str = False
+    """Take answers that are kept on disk already: from the user's cache, or from the file of this name."""
 
     def __post_init__(self) -> None:
         check_tags(self.think_tags)
@@ -157,6 +162,10 @@ class RunConfig(Struct, frozen=True, kw_only=True):
                 "reasoning_effort is a parameter of OpenAI-compatible endpoints; for Anthropic's, say what to send "
                 "with extra_body"
             )
+        try:
+            jsontext.encode(dict(self.treatment))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise OptionError(f"metadata cannot be kept as JSON: {error}") from None
         for name in ("repeats", "concurrency", "sandboxes"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1")
@@ -208,6 +217,8 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Fields of the judge's configuration, over those of the benchmark."""
     think_tags: tuple[str, ...] | None = None
     """Tags between which answers hold thinking that is not scored: a name, or a pair such as `<a>...</a>`."""
+    cache: bool | str | None = None
+    """Take answers that are kept on disk already: from the user's cache, or from the file of this name."""
 
     def over(self, general: "RunSettings") -> "RunSettings":
         """These settings, and those of `general` where these say nothing."""
@@ -219,7 +230,14 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             }
         )
 
-    def config(self, subject: Service | Task, judge: Service | None = None, *, name: str = "") -> "RunConfig":
+    def config(
+        self,
+        subject: Service | Task,
+        judge: Service | None = None,
+        *,
+        name: str = "",
+        treatment: Mapping[str, Any] = MappingProxyType({}),
+    ) -> "RunConfig":
         """The run that these settings make of a model or a task, and a judge."""
         given = {name: getattr(self, name) for name in RunSettings.__struct_fields__}
         said = {name: value for name, value in given.items() if value is not None}
@@ -231,6 +249,7 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             model=subject if isinstance(subject, Service) else None,
             task=subject if isinstance(subject, Task) else None,
             name=name,
+            treatment=dict(treatment),
             judge=judge,
             sampling=Sampling(**part(Sampling)),
             selection=Selection(**part(Selection)),
@@ -284,7 +303,7 @@ def benchmark_hashes(benchmark: Benchmark, config: RunConfig, dataset_sha256: st
     for name, one in benchmark.further_scorers.items():
         found[f"{FURTHER}{name}"] = scorer_digest(one, benchmark, config)
     if config.task is not None:
-        found["task"] = digest([config.task.label, config.task.fingerprint, dict(config.task.treatment)])
+        found["task"] = digest([config.task.label, config.task.fingerprint, dict(config.treatment)])
         del found["sampling"]
         if benchmark.has_items:
             del found["prompt"]

@@ -49,6 +49,7 @@ def evaluate(
     margin: float = 0.05,
     folder: str | Path | None = None,
     resume: bool = False,
+    cache: bool | str | Path = False,
     judge: "str | Mapping[str, Any] | Service | None" = None,
     seed: int | None = None,
     progress: bool = True,
@@ -60,6 +61,8 @@ def evaluate(
     was stopped without repeating a finished call. A task that raises or takes longer than `timeout` seconds is a
     failure of that sample, with its message; never a zero. A `baseline` (a result, or the folder of one) gives
     `.verdicts`, with `margin` as the drop that would be tolerated.
+
+    `cache=True` (or a file) takes answers of earlier runs of the same code to the same input and repeat.
 
     Inside a running event loop, as in a notebook, the work is done in another thread, and this call waits for it:
     `await aevaluate(...)` does not hold the loop up, and calls async tasks in the loop itself.
@@ -80,6 +83,7 @@ def evaluate(
                 margin=margin,
                 folder=folder,
                 resume=resume,
+                cache=cache,
                 judge=judge,
                 seed=seed,
                 progress=progress,
@@ -107,6 +111,7 @@ async def aevaluate(
     margin: float = 0.05,
     folder: str | Path | None = None,
     resume: bool = False,
+    cache: bool | str | Path = False,
     judge: "str | Mapping[str, Any] | Service | None" = None,
     seed: int | None = None,
     progress: bool = True,
@@ -120,8 +125,10 @@ async def aevaluate(
     service, rubric, options = _judge(judge)
     benchmark = item_benchmark(data, make_scorers(scorers), judge=rubric)
     config = RunConfig(
-        task=Task(function=task, timeout=timeout, treatment=dict(metadata or {})),
+        task=Task(function=task, timeout=timeout),
         name=name or "",
+        treatment=dict(metadata or {}),
+        cache=str(cache) if isinstance(cache, Path) else cache,
         judge=service,
         judge_options=options,
         repeats=repeats,

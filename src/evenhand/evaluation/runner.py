@@ -17,6 +17,7 @@ from evenhand.core.errors import EvenhandError, OptionError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.core.timestamps import format_instant, now
 from evenhand.datasets.sources import Source, open_source
+from evenhand.evaluation.answer_cache import AnswerCache, cache_file
 from evenhand.evaluation.arbiter import JudgeArbiter, make_judge
 from evenhand.evaluation.config import (
     RunConfig,
@@ -97,8 +98,6 @@ class Evaluation:
     async def run(self) -> "Written":
         """Do it all. What stops it early is raised; what was finished by then is kept and can be resumed."""
         check_requirements(self._benchmark)
-        if self._config.model is not None and self._benchmark.has_items:
-            raise OptionError(f"'{self._benchmark.name}' has no prompt: a model cannot be asked its items")
         if self._benchmark.judge is not None and self._config.judge is None:
             raise OptionError(
                 f"benchmark '{self._benchmark.name}' needs a judge; name one with --judge-url and --judge-id"
@@ -242,7 +241,7 @@ class Evaluation:
         if config.judge is not None:
             # Whether a scorer wants the judge is known when it has seen an answer.
             judgements = config.judge.concurrency or config.concurrency
-            judge_model = _connect(config.judge, judgements, spend)
+            judge_model = _connect(config.judge, config, spend)
             stack.push_async_callback(judge_model.aclose)
             self._judge_model = judge_model
             try:
@@ -272,11 +271,18 @@ class Evaluation:
     ) -> Generator:
         config = self._config
         if config.task is not None:
-            task = TaskGenerator(config.task, concurrency=config.concurrency, think_tags=config.think_tags)
+            path = cache_file(config.cache)
+            identity = (config.task.fingerprint, dict(config.treatment), config.think_tags)
+            task = TaskGenerator(
+                config.task,
+                concurrency=config.concurrency,
+                think_tags=config.think_tags,
+                cache=None if path is None else AnswerCache(path, *identity),
+            )
             stack.callback(task.close)
             return task
         assert config.model is not None
-        model = _connect(config.model, config.concurrency, spend)
+        model = _connect(config.model, config, spend)
         stack.push_async_callback(model.aclose)
         return ModelGenerator(
             model,
@@ -298,7 +304,7 @@ def _load_artifacts(load_report: "Callable[[], ReportWriter] | None") -> "tuple[
     return artifacts, None if load_report is None else load_report()
 
 
-def _connect(service: Service, concurrency: int, spend: SpendCap | None) -> Endpoint:
+def _connect(service: Service, config: RunConfig, spend: SpendCap | None) -> Endpoint:
     return connect(
         EndpointConfig(
             base_url=base_url(service.url),
@@ -307,11 +313,12 @@ def _connect(service: Service, concurrency: int, spend: SpendCap | None) -> Endp
             dialect=service.dialect,
             timeout=service.timeout,
             retry=RetryPolicy(tries=service.tries),
-            concurrency=service.concurrency or concurrency,
+            concurrency=service.concurrency or config.concurrency,
             requests_per_minute=service.requests_per_minute,
             tokens_per_minute=service.tokens_per_minute,
             spend_cap_usd=service.spend_cap_usd,
             price=service.price,
+            cache_path=cache_file(config.cache),
         ),
         spend=spend,
     )
@@ -341,14 +348,13 @@ def public_config(benchmark: Benchmark, config: RunConfig, pinned: Pinned, *, ju
     if config.model is not None:
         found["model"] = shown(config.model)
         found["sampling"] = effective_sampling(benchmark, config)
+    treated: dict[str, Any] = {"run": config.name} if config.name else {}
     if config.task is not None:
         found["task"] = {"name": config.task.label, "timeout": config.task.timeout}
-        found["treatment"] = {
-            **({"run": config.name} if config.name else {}),
-            "task": config.task.label,
-            "code": digest(config.task.fingerprint)[:12],
-            **config.task.treatment,
-        }
+        treated |= {"task": config.task.label, "code": digest(config.task.fingerprint)[:12]}
+    treated |= dict(config.treatment)
+    if treated:
+        found["treatment"] = treated
     if named := named_scorers(benchmark, config):
         found["scorers"] = {name: benchmark.scorers[name].identity for name in named}
     if config.judge is not None and judged:

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from evenhand.core.outcome import Tally
 from evenhand.core.terminal import preview, printable
 from evenhand.evaluation.causes import SHOWN_CAUSES
 from evenhand.evaluation.failures import ADVICE, FailureAnalysis
 from evenhand.evaluation.runtime import RuntimeStats
-from evenhand.results.bundle import Bundle, MetricValue
+from evenhand.results.bundle import BenchmarkSummary, Bundle, MetricValue
 
 MOST_CATEGORIES = 20
 
@@ -37,6 +38,7 @@ def summary_text(
     for name, metric in summary.scores.items():
         note = f"  ({metric.method})" if metric.method else ""
         lines.append(f"  {name:<{width}}  {metric_text(metric)}{note}")
+    lines += scorer_lines(summary)
     if isinstance(summary.categories, list) and summary.categories:
         wide = max(len(one.category) for one in summary.categories[:MOST_CATEGORIES])
         for one in summary.categories[:MOST_CATEGORIES]:
@@ -56,6 +58,8 @@ def summary_text(
         lines.append(f"  the endpoint does not take every parameter: {', '.join(runtime.adjusted)}")
     if runtime is not None and runtime.cut_off:
         lines.append(f"  {runtime.cut_off:,} of {runtime.calls:,} answers were cut off")
+    if runtime is not None and runtime.cached:
+        lines.append(f"  {runtime.cached:,} of {runtime.calls:,} answers came from the cache")
     if runtime is not None:
         rate = runtime.samples_per_second or 0.0
         cost = "" if runtime.cost_usd is None else f", ${runtime.cost_usd:.4f}"
@@ -63,6 +67,21 @@ def summary_text(
     lines.append(f"  results: {folder / 'results.jsonl'}")
     lines.append(f"  report:  {folder / 'report.html'}")
     return "\n".join(lines)
+
+
+def scorer_lines(summary: BenchmarkSummary) -> list[str]:
+    """One line per scorer, where there are several."""
+    if len(summary.scorers) < 2:
+        return []
+    lines, width = [], max(map(len, summary.scorers))
+    for name, one in summary.scorers.items():
+        tally = one.tally or Tally()
+        shown = metric_text(one.scores.get("mean_reward", MetricValue(value=None)))
+        if one.labels:
+            shown = ", ".join(f"{printable(label)} {count:,}" for label, count in one.labels.items())
+        counts = f"{tally.scored:,} scored, {tally.unscored:,} unscored, {tally.failed:,} failed"
+        lines.append(f"  {printable(name):<{width}}  {shown}  ({counts})")
+    return lines
 
 
 def cause_lines(failures: FailureAnalysis) -> list[str]:

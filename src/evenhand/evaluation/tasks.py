@@ -15,10 +15,11 @@ from evenhand.benchmarks.definition import Problem
 from evenhand.core import jsontext
 from evenhand.core.errors import BudgetExceeded, EvenhandError, ModelError, OptionError
 from evenhand.core.sample import response_text
+from evenhand.evaluation.answer_cache import AnswerCache
 from evenhand.evaluation.records import Generated
+from evenhand.evaluation.task_code import task_fingerprint
 from evenhand.evaluation.threads import Threads, TooManyAbandoned
 from evenhand.models.reasoning import join_reasoning, split_reasoning
-from evenhand.scoring.fingerprint import function_fingerprint
 
 CARRIED = ("output", "messages", "usage", "cost", "cost_usd", "trace_id", "reasoning")
 """What an answer may carry: a mapping with `output` and no other keys than these, or an object with `output`."""
@@ -39,18 +40,12 @@ class Task(Struct, frozen=True, kw_only=True):
     """What the run calls it; the function's own name when empty."""
     timeout: float | None = None
     """Seconds for one call."""
-    treatment: Mapping[str, Any] = {}
-    """What else is known about it and may differ between runs: a version, a prompt, a model."""
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise OptionError(f"a task is a function, not {type(self.function).__name__}")
         if self.timeout is not None and not 0 < self.timeout < math.inf:
             raise OptionError(f"timeout must be a number of seconds above 0, and is {self.timeout}")
-        try:
-            jsontext.encode(dict(self.treatment))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise OptionError(f"metadata cannot be kept as JSON: {error}") from None
 
     @property
     def label(self) -> str:
@@ -61,13 +56,20 @@ class Task(Struct, frozen=True, kw_only=True):
     @property
     def fingerprint(self) -> dict[str, Any]:
         """What decides its answers, as far as its text tells."""
-        return function_fingerprint(self.function)
+        return task_fingerprint(self.function)
 
 
 class TaskGenerator:
     """Calls a task once per sample: async functions in the event loop, plain ones on threads."""
 
-    def __init__(self, task: Task, *, concurrency: int, think_tags: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        task: Task,
+        *,
+        concurrency: int,
+        think_tags: Sequence[str] = (),
+        cache: AnswerCache | None = None,
+    ) -> None:
         self._function = task.function
         self._timeout = task.timeout
         self._think_tags = think_tags
@@ -76,8 +78,21 @@ class TaskGenerator:
         self._most_abandoned = max(concurrency, MOST_ABANDONED)
         self._threads = Threads(most_abandoned=self._most_abandoned)
         self._abandoned: set[asyncio.Task[Any]] = set()
+        self._cache = cache
 
     async def generate(self, key: int, problem: Problem, repeat: int) -> Generated:
+        if self._cache is None:
+            return await self._fresh(key, problem, repeat)
+        place = self._cache.key(self._arguments(problem, repeat), repeat)
+        kept = self._cache.get(place, key)
+        if kept is not None:
+            return kept
+        answer = await self._fresh(key, problem, repeat)
+        if answer.error is None:
+            self._cache.put(place, answer)
+        return answer
+
+    async def _fresh(self, key: int, problem: Problem, repeat: int) -> Generated:
         start = time.perf_counter()
         try:
             returned = await self._call(problem, repeat)
@@ -104,6 +119,8 @@ class TaskGenerator:
     def close(self) -> None:
         """Let the threads end."""
         self._threads.close()
+        if self._cache is not None:
+            self._cache.close()
 
     async def _call(self, problem: Problem, repeat: int) -> Any:
         positional, named = self._arguments(problem, repeat)

@@ -45,7 +45,7 @@ def read_experiment(address: str, token: Secret | None) -> ImportedRun:
         # Items that came later were not there to be run.
         items = {
             item["id"]: item
-            for item in client.dataset_items(about["dataset_id"])
+            for item in client.dataset_items(about["dataset_id"], about.get("dataset_version"))
             if item["created_at"] <= about["created_at"]
         }
         runs = list(client.listed(f"/v1/experiments/{quote(experiment_id)}/runs"))

@@ -10,7 +10,6 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
-from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -29,27 +28,6 @@ def fingerprint(scorer: Scorer[..., Any], *, depth: int = MAX_DEPTH) -> dict[str
     if not str(function.__module__).startswith("evenhand.scoring."):
         found["calls"] = list(_called(function, depth))
     return found
-
-
-def function_fingerprint(function: Any) -> dict[str, Any]:
-    """What decides what a function of the user's answers, as far as its text tells: its name, its text, what it calls.
-
-    A bound object's state, the data it reads and the models it calls are not seen.
-    """
-    bound: list[Any] = []
-    while isinstance(function, partial):
-        bound.append([list(map(repr, function.args)), {k: repr(v) for k, v in function.keywords.items()}])
-        function = function.func
-    shown = inspect.unwrap(function)
-    if not isinstance(shown, FunctionType):
-        shown = getattr(shown, "__func__", None) or type(shown)
-    name = getattr(shown, "__qualname__", repr(shown))
-    found: dict[str, Any] = {
-        "name": name,
-        "text": source_text(shown),
-        "calls": list(_called(shown, MAX_DEPTH)),
-    }
-    return {**found, "bound": bound} if bound else found
 
 
 def source_text(function: Any) -> str:
@@ -78,7 +56,7 @@ def _called(function: Any, depth: int) -> Iterator[Any]:
         return
     closure = inspect.getclosurevars(function)
     named = {**closure.globals, **closure.nonlocals}
-    for name in sorted({*named, *_attributes(function.__code__)}):
+    for name in sorted({*named, *used_names(function.__code__)}):
         value = named.get(name)
         if isinstance(value, Scorer):
             yield [name, fingerprint(value, depth=depth - 1)]
@@ -93,10 +71,10 @@ def _called(function: Any, depth: int) -> Iterator[Any]:
                     break
 
 
-def _attributes(code: CodeType) -> set[str]:
+def used_names(code: CodeType) -> set[str]:
     """Every name that the code and the functions inside it use."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            names |= _attributes(constant)
+            names |= used_names(constant)
     return names

@@ -2,7 +2,9 @@
 
 from evenhand.server.api import (
     annotations,
+    audit,
     dataset_import,
+    dataset_versions,
     datasets,
     experiments,
     health,
@@ -36,7 +38,9 @@ def all_routes() -> tuple[Route, ...]:
         *trace_pages.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
+        *audit.ROUTES,
         *datasets.ROUTES,
+        *dataset_versions.ROUTES,
         *dataset_import.ROUTES,
         *experiments.ROUTES,
         *runs.ROUTES,

@@ -57,6 +57,17 @@ class Run(Struct, frozen=True, kw_only=True):
     """When it was stored."""
 
 
+class ItemRun(Run, frozen=True, kw_only=True):
+    """A run in the history of its item."""
+
+    experiment_name: str
+    """The experiment's name."""
+    experiment_status: Status
+    """How far the experiment is."""
+    dataset_version: int
+    """The dataset's version when the experiment was made."""
+
+
 class RunsAccepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a submission of runs did."""
 

@@ -195,7 +195,7 @@ def _expected(given: Compared, places: dict[str, int]) -> list[Key]:
     if not shared:
         return []
     version = min(side.dataset_version for side in sides)
-    there = [places[item.id] for item in given.items if item.version <= version]
+    there = [places[item.id] for item in given.items if item.in_version(version)]
     if given.base.recorded is not None and given.other.recorded is not None:
         asked = min(given.base.recorded.repeats, given.other.recorded.repeats)
         return [(place, repeat) for place in there for repeat in shared if repeat < asked]

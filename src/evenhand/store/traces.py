@@ -19,13 +19,8 @@ from evenhand.store.arrivals import facet_line, model_line
 from evenhand.store.connection import Bound, Connection, Row
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope, not_found
-<<<<<<< HEAD
 from evenhand.store.scores import scores_of_span, scores_of_trace
-from evenhand.store.sessions import forget_empty
-=======
-from evenhand.store.scores import scores_of_trace
 from evenhand.store.session_rows import forget_empty
->>>>>>> main
 from evenhand.store.spans import created_at_of
 from evenhand.store.texts import forget_texts
 
@@ -124,7 +119,6 @@ def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id
     )
 
 
-<<<<<<< HEAD
 def get_trace_row(
     connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
 ) -> tuple[str, TraceRow]:
@@ -133,8 +127,10 @@ def get_trace_row(
     return row[0], _trace_row(row)
 
 
-def get_span(connection: Connection, trace_key: str, trace_id: str, span_id: str) -> Span:
-    """One span of a trace that the caller may see, with its scores."""
+def get_span(
+    connection: Connection, trace_key: str, trace_id: str, span_id: str, *, root_id: str | None
+) -> Span:
+    """One span of a trace that the caller may see, with its scores, as `get_trace` shows it."""
     row = connection.one(
         f"SELECT {_SPAN} FROM spans WHERE trace_key = ? AND id = ?",  # noqa: S608  constant columns
         trace_key,
@@ -142,7 +138,19 @@ def get_span(connection: Connection, trace_key: str, trace_id: str, span_id: str
     )
     if row is None:
         raise not_found("span", span_id)
-    return _span(row, trace_id, scores_of_span(connection, trace_key, span_id))
+    span = _span(row, trace_id, scores_of_span(connection, trace_key, span_id))
+    if span_id != root_id or span.input is not None or span.output is not None:
+        return span
+    call = first_call(connection, trace_key)
+    if call is None:
+        return span
+    return replace(
+        span,
+        input=raw(call[1]),
+        output=raw(call[2]),
+        input_from_span_id=None if call[1] is None else call[0],
+        output_from_span_id=None if call[2] is None else call[0],
+    )
 
 
 def newer_trace(connection: Connection, *, project_id: str, narrow: TraceFilter, after: str) -> str | None:
@@ -158,7 +166,8 @@ def newer_trace(connection: Connection, *, project_id: str, narrow: TraceFilter,
         *values,
     )
     return None if row is None else str(row[0])
-=======
+
+
 def _with_texts_of_root(spans: list[Span], root_id: str | None) -> list[Span]:
     """The spans by start; a root without texts shows those of the first model call, and says so."""
     place = next((index for index, span in enumerate(spans) if span.id == root_id), None)
@@ -193,7 +202,6 @@ def first_call(connection: Connection, trace_key: str) -> Row | None:
         trace_key,
     )
     return min(rows, default=None, key=itemgetter(0))
->>>>>>> main
 
 
 def list_traces(

@@ -214,7 +214,7 @@ def _panel(
     tree: Tree,
     query: TraceQuery,
 ) -> SpanPanel:
-    span = store.get_span(connection, key, row.id, selected.id)
+    span = store.get_span(connection, key, row.id, selected.id, root_id=row.root_span_id)
     summed = next((one for one in tree.rows if one.span.id == selected.id), None)
     if summed is None:  # not among the rows that are shown
         summed = draw_up(spans, focus=selected.id, deepest=0).rows[0]
@@ -255,8 +255,8 @@ async def download(call: Call) -> Answer:
     project_id, trace_id, span_id = (call.params[name] for name in ("project_id", "trace_id", "span_id"))
 
     def work(connection: Connection) -> bytes:
-        key, _ = store.get_trace_row(connection, trace_id, scope=call.scope, project_id=project_id)
-        span = store.get_span(connection, key, trace_id, span_id)
+        key, row = store.get_trace_row(connection, trace_id, scope=call.scope, project_id=project_id)
+        span = store.get_span(connection, key, trace_id, span_id, root_id=row.root_span_id)
         value = span.input if which == "input" else span.output
         return b"null" if value is None else bytes(value)
 

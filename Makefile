@@ -38,7 +38,7 @@ test: system-test $(READY) ## run every test but the slow ones; print the slowes
 test-slow: system-test $(READY) ## run the long proofs (coverage simulations, crash cycles)
 	$(PYTEST) -m slow --timeout 3600 $(ARGS)
 
-check: $(READY) ## format, lint, strict types, import layers
+check: $(READY) ## format, lint, strict types, import layers, names that nothing uses
 	@scripts/check $(BIN)
 
 format: $(READY) ## rewrite the code in the project's format

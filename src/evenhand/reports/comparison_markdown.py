@@ -103,8 +103,8 @@ def _flips(found: Comparison, most: int) -> list[str]:
     if not found.flips:
         return []
     rows = [
-        [one.problem_idx, number(one.base), number(one.candidate), one.expected, one.base_response,
-         one.candidate_response]
+        [f"{one.problem_idx}, {one.of_repeat}" if one.of_repeat else one.problem_idx, number(one.base),
+         number(one.candidate), one.expected, one.base_response, one.candidate_response]
         for one in found.flips[:most]
     ]  # fmt: skip
     columns = ["problem", "base", "candidate", "expected", "base's answer", "candidate's answer"]

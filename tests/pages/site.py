@@ -32,7 +32,7 @@ class Site:
     def log_in(self, context: BrowserContext, role: Role = "admin", scope: str | None = None) -> None:
         """Give the context a session."""
         sessions = self.service.sessions
-        session = sessions.open(Access(token_id=LOGIN_LINK, role=role, scope=scope))
+        session = sessions.open_now(Access(token_id=LOGIN_LINK, role=role, scope=scope))
         context.add_cookies([{"name": sessions.cookie.decode(), "value": session, "url": self.url}])
 
 

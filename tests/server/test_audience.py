@@ -114,6 +114,9 @@ AUDIENCES = {
     ("DELETE", "/v1/tokens/{token_id}"): "token:admin",
     ("GET", "/v1/traces"): "token:read",
     ("POST", "/v1/traces"): "token:write",
+    ("POST", "/v1/logs"): "token:write",
+    ("POST", "/v1/metrics"): "token:write",
+    ("POST", "/api/public/otel/v1/traces"): "token:write",
     ("POST", "/v1/traces/ingest"): "token:write",
     ("DELETE", "/v1/traces/{trace_id}"): "token:write",
     ("GET", "/v1/traces/{trace_id}"): "token:read",
@@ -157,7 +160,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceUnderTe
 
 def cookie(service: ServiceUnderTest, role: Role) -> str:
     sessions = service.sessions
-    session = sessions.open(Access(token_id=LOGIN_LINK, role=role, scope=None))
+    session = sessions.open_now(Access(token_id=LOGIN_LINK, role=role, scope=None))
     return f"{sessions.cookie.decode()}={session}"
 
 

@@ -134,6 +134,7 @@ def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
                 announce("Demonstration data: project 'demo'")
             everything = Access(token_id=LOGIN_LINK, role="admin", scope=None)
             opens = f"/projects/{PROJECT}/dashboard" if config.demo else "/"
+            application.service.sessions.load()
             code = application.service.sessions.new_code(everything, opens)
             announce(f"Evenhand listens on {address} (database: {database.dialect.place})")
             if token is not None:

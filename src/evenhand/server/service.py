@@ -20,6 +20,8 @@ from evenhand.store.connection import Connection
 from evenhand.store.database import Database
 from evenhand.store.deleting import any_removal, remove_more, retain, with_retention
 from evenhand.store.idempotency import forget_old
+from evenhand.store.people import forget_ended
+from evenhand.store.texts import forget_old_texts
 
 log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
@@ -44,10 +46,10 @@ class Service:
             database, config.admin_token, config.limits.wrong_tokens_per_minute
         )
         self.budget = MemoryBudget(config.limits.buffered_bytes)
-        self.sessions = Sessions()
+        self.sessions = Sessions(database)
         self.telemetry = Telemetry()
         models = JudgeModels.configured(config.models_file, config.models)
-        self.scorers = Scorers(models, [*config.scorers, *models.scorers])
+        self.scorers = Scorers(models, [*config.scorers, *models.scorers], think_tags=config.think_tags)
         self.prices = PriceBook(models.prices)
         self.jobs = JobRunner(database, models, self.scorers)
         self.documents: dict[str, Callable[[], bytes]] = {}
@@ -138,10 +140,12 @@ async def run_jobs(service: Service) -> None:
 
 
 async def housekeeping(service: Service) -> None:
-    """Forget old idempotency keys now and then."""
+    """Forget old idempotency keys, login links, browser sessions and texts of spans that never came, now and then."""
     while True:
         try:
             await service.database.write(forget_old)
+            await service.database.write(forget_ended)
+            await service.database.write(forget_old_texts)
         except Exception as error:
             log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

@@ -18,7 +18,8 @@ from evenhand.store.experiments import get_experiment
 from evenhand.store.projects import Scope, get_project, not_found
 from evenhand.store.score_hours import HOUR, HourKey, count_hours_again, take_from_hours
 from evenhand.store.score_removal import take_from_totals
-from evenhand.store.sessions import forget_empty
+from evenhand.store.session_rows import forget_empty
+from evenhand.store.texts import forget_texts
 from evenhand.store.traces import find_trace, key_from
 
 ROWS = 500
@@ -182,6 +183,7 @@ _OF_PROJECT = (
     ("people", "id"),
     ("tokens", "id"),
     ("sessions", "project_id, id"),
+    ("span_texts", "project_id, trace_id, span_id, place, at_ns, digest"),
     ("score_hours", "project_id, scorer_name, hour"),
 )
 _OF_QUEUE = (
@@ -260,9 +262,11 @@ def delete_traces(
     if not keys:
         return
     _delete_scores(connection, connection.look_up(_SCORE, "FROM scores WHERE trace_key IN [?]", keys)())
+    ids = connection.look_up("id", "FROM traces WHERE trace_key IN [?]", keys)()
     connection.run("DELETE FROM spans WHERE trace_key IN [?]", keys)
     connection.run("DELETE FROM traces WHERE trace_key IN [?]", keys)
     forget_empty(connection, project_id, sessions)
+    forget_texts(connection, project_id, [row[0] for row in ids])
 
 
 def delete_trace(

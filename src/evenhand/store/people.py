@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -88,7 +89,9 @@ def _with_link(connection: Connection, person: Person, invited_by: str) -> Invit
         token_id=invited_by, role=person.role, project_id=person.project_id, person_id=person.id
     )
     code = secrets.token_urlsafe(32)
-    keep_code(connection, code, principal, seconds=LINK_SECONDS)
+    opens = f"/projects/{quote(person.project_id, safe='')}/queue" if person.role == "review" else "/"
+    expires_at = milliseconds() + 1000 * LINK_SECONDS
+    keep_code(connection, code, principal, destination=opens, expires_at=expires_at)
     return InvitedPerson(
         id=person.id,
         project_id=person.project_id,
@@ -126,37 +129,40 @@ def revoke_person(connection: Connection, person_id: str, *, scope: Scope) -> Pe
     return get_person(connection, person_id, scope=scope)
 
 
-def keep_code(connection: Connection, code: str, principal: Principal, *, seconds: int) -> None:
-    """Store a code that opens a session of `principal` once."""
+def keep_code(
+    connection: Connection, code: str, principal: Principal, *, destination: str, expires_at: int
+) -> None:
+    """Store a code that opens a session of `principal` once and leads to the page at `destination`."""
     connection.run(
-        "INSERT INTO login_codes (code_hash, person_id, token_id, role, project_id, expires_at)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO login_codes (code_hash, person_id, token_id, role, project_id, destination, expires_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
         token_hash(code),
         principal.person_id,
         principal.token_id,
         principal.role,
         principal.project_id,
-        milliseconds() + 1000 * seconds,
+        destination,
+        expires_at,
     )
 
 
-def redeem(connection: Connection, code: str, session: str, *, seconds: int) -> bool:
-    """Turn a code into the session `session`; False for a wrong, used or old one."""
+def redeem(connection: Connection, code: str, session: str, *, moment: int, expires_at: int) -> str | None:
+    """Turn a code into the session `session`; the page it leads to, or None for a wrong, used or old code."""
     row = connection.one(
-        "SELECT person_id, token_id, role, project_id, expires_at FROM login_codes WHERE code_hash = ?",
+        "SELECT person_id, token_id, role, project_id, destination, expires_at FROM login_codes WHERE code_hash = ?",
         token_hash(code),
     )
     # Of two who come with the same code, the one whose delete finds it is let in.
     if row is None or not connection.run("DELETE FROM login_codes WHERE code_hash = ?", token_hash(code)):
-        return False
-    if row[4] < milliseconds():
-        return False
+        return None
+    if row[5] < moment:
+        return None
     principal = Principal(person_id=row[0], token_id=row[1], role=row[2], project_id=row[3])
-    open_session(connection, session, principal, seconds=seconds)
-    return True
+    open_session(connection, session, principal, expires_at=expires_at)
+    return str(row[4])
 
 
-def open_session(connection: Connection, session: str, principal: Principal, *, seconds: int) -> None:
+def open_session(connection: Connection, session: str, principal: Principal, *, expires_at: int) -> None:
     """Store a session."""
     connection.run(
         "INSERT INTO browser_sessions (session_hash, person_id, token_id, role, project_id, created_at, expires_at)"
@@ -167,26 +173,24 @@ def open_session(connection: Connection, session: str, principal: Principal, *, 
         principal.role,
         principal.project_id,
         format_instant(now()),
-        milliseconds() + 1000 * seconds,
+        expires_at,
     )
 
 
-def find_session(connection: Connection, session: str) -> Principal | None:
+def find_session(connection: Connection, session: str, *, moment: int) -> Principal | None:
     """Whom a session belongs to; None once it, its person or its token has ended."""
     row = connection.one(
-        "SELECT s.person_id, s.token_id, s.role, s.project_id, p.name, p.revoked_at, t.revoked_at, p.id"
+        "SELECT s.person_id, s.token_id, s.role, s.project_id, p.name, p.revoked_at, t.revoked_at"
         " FROM browser_sessions s LEFT JOIN people p ON p.id = s.person_id LEFT JOIN tokens t ON t.id = s.token_id"
         " WHERE s.session_hash = ? AND s.expires_at > ?",
         token_hash(session),
-        milliseconds(),
+        moment,
     )
     if row is None:
         return None
-    person_id, token_id, role, project_id, name, person_ended, token_ended, known = row
-    if person_id is not None:
-        if known is None or person_ended is not None:
-            return None
-    elif token_ended is not None:
+    person_id, token_id, role, project_id, name, person_ended, token_ended = row
+    ended = token_ended if person_id is None else person_ended
+    if ended is not None or (person_id is not None and name is None):
         return None
     return Principal(
         person_id=person_id, token_id=token_id, role=role, project_id=project_id, person_name=name

@@ -74,9 +74,11 @@ async def new_link(call: Call) -> Answer:
 
 
 async def revoke(call: Call) -> Answer:
-    return await call.write(
+    answer = await call.write(
         partial(store.revoke_person, person_id=call.params["person_id"], scope=call.scope)
     )
+    call.service.sessions.clear_cache()
+    return answer
 
 
 ROUTES = (

@@ -55,6 +55,7 @@ async def revoke(call: Call) -> Answer:
     token_id = call.params["token_id"]
     answer = await call.write(partial(store.revoke_token, token_id=token_id, scope=call.scope))
     call.service.authenticator.clear_cache()
+    call.service.sessions.clear_cache()
     return answer
 
 

@@ -1,5 +1,7 @@
 """Authentication by bearer tokens: checked in constant time, cached for a moment."""
 
+import base64
+import binascii
 import hashlib
 import hmac
 import os
@@ -47,6 +49,18 @@ def unauthorized() -> Refusal:
     return Refusal("UNAUTHORIZED", "Send a valid token as 'Authorization: Bearer <token>'.")
 
 
+def bearer_of(authorization: bytes | None) -> bytes | None:
+    """The header with the password of `Basic` as the token, where that is what it has."""
+    kind, _, credentials = (authorization or b"").partition(b" ")
+    if kind.lower() != b"basic":
+        return authorization
+    try:
+        _, _, password = base64.b64decode(credentials.strip(), validate=True).partition(b":")
+    except binascii.Error:
+        return authorization
+    return b"Bearer " + password
+
+
 class Authenticator:
     """Turns tokens into access. A revoked token stops working within `TRUSTED_SECONDS` in every process."""
 
@@ -55,7 +69,6 @@ class Authenticator:
         self._admin_hash = token_hash(admin_token.reveal()) if admin_token else None
         self._cache: OrderedDict[bytes, tuple[Access, float]] = OrderedDict()
         self._hash_key = os.urandom(32)
-        self._good_until: dict[str, float] = {}
         self.wrong = WrongTokenCounter(wrong_per_minute)
 
     def cached_access(self, authorization: bytes | None) -> Access | None:
@@ -116,26 +129,9 @@ class Authenticator:
         reviewer = stored.name if stored.role == "review" else None
         return Access(token_id=stored.id, role=stored.role, scope=stored.project_id, reviewer=reviewer)
 
-    async def still_good(self, access: Access) -> bool:
-        """Whether the token that opened a session has not been taken back since."""
-        if access.token_id in (ENVIRONMENT, LOGIN_LINK):
-            return True
-        until = self._good_until.get(access.token_id, 0.0)
-        if until > time.monotonic():
-            return True
-        found = await self._database.read(lambda connection: find_token(connection, access.token_id))
-        if found is None or found[0].revoked_at is not None:
-            self._good_until.pop(access.token_id, None)
-            return False
-        if len(self._good_until) > CACHE_SIZE:
-            self._good_until.clear()
-        self._good_until[access.token_id] = time.monotonic() + TRUSTED_SECONDS
-        return True
-
     def clear_cache(self) -> None:
         """Look every token up again, because one was revoked."""
         self._cache.clear()
-        self._good_until.clear()
 
 
 class WrongTokenCounter:

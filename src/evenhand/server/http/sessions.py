@@ -4,18 +4,23 @@ import base64
 import hashlib
 import hmac
 import secrets
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 
 from msgspec import Struct
 
 from evenhand.server.http.auth import Access
+from evenhand.store import people
+from evenhand.store.database import Database
+from evenhand.store.keys import kept_key
+from evenhand.store.tokens import TRUSTED_SECONDS
+from evenhand.store.writer import Work
 
-CODE_SECONDS = 3600.0
-SESSION_SECONDS = 12 * 3600.0
-MAX_SESSIONS = 10_000
-"""The oldest one ends when there are more."""
+CODE_SECONDS = 3600
+SESSION_SECONDS = 12 * 3600
+CACHE_SIZE = 10_000
+"""Sessions that a server remembers for a moment, and sessions with a notice."""
 _SECRET_BYTES = 32
 
 
@@ -29,60 +34,123 @@ class Redeemed(Struct, frozen=True):
 
 
 class Sessions:
-    """Kept in memory: a restart logs everybody out."""
+    """Browser sessions, kept in the database: a login holds on every server and over restarts.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    A session that ends, or whose person or token is shut out, stops working within `TRUSTED_SECONDS` in every process.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], int] = people.milliseconds) -> None:
+        self._database = database
         self._clock = clock
-        # Unique to this server: browsers send cookies to every port of a host, where another server may run.
-        self.cookie = b"evenhand_session_" + secrets.token_hex(4).encode()
-        self._codes: dict[str, tuple[Access, str, float]] = {}
-        self._sessions: OrderedDict[str, tuple[Access, float]] = OrderedDict()
-        self._form_key = secrets.token_bytes(_SECRET_BYTES)
-        self._notices: dict[str, list[str]] = {}
+        self._cache: OrderedDict[str, tuple[Access, int]] = OrderedDict()
+        self._notices: OrderedDict[str, list[str]] = OrderedDict()
+
+    @cached_property
+    def cookie(self) -> bytes:
+        """The cookie's name. Unique to this database: browsers send cookies to every port of a host, where the server
+        of another one may run."""
+        return b"evenhand_session_" + self._own_key("browser_cookie", 4).hex().encode()
+
+    @cached_property
+    def _form_key(self) -> bytes:
+        return self._own_key("browser_forms", _SECRET_BYTES)
+
+    def _own_key(self, name: str, size: int) -> bytes:
+        fresh = secrets.token_bytes(size)
+        return self._database.write_now(lambda connection: kept_key(connection, name, fresh))
+
+    def load(self) -> None:
+        """Read the keys before the first request, which must not wait for them."""
+        assert self.cookie
+        assert self._form_key
 
     def new_code(self, access: Access, destination: str = "/") -> str:
         """A code that opens `access` once, within the hour, and leads to the page at `destination`."""
         code = secrets.token_urlsafe(24)
-        self._codes[code] = (access, destination, self._clock() + CODE_SECONDS)
+        self._database.write_now(
+            partial(
+                people.keep_code,
+                code=code,
+                principal=_principal(access),
+                destination=destination,
+                expires_at=self._clock() + 1000 * CODE_SECONDS,
+            )
+        )
         return code
 
-    def redeem(self, code: str) -> Redeemed | None:
+    async def redeem(self, code: str) -> Redeemed | None:
         """The session for a code; None for a wrong, used or old one."""
-        found = self._codes.pop(code, None)
-        if found is None or found[2] < self._clock():
-            return None
-        return Redeemed(self.open(found[0]), found[1])
+        session, moment = secrets.token_urlsafe(32), self._clock()
+        destination = await self._database.write(
+            partial(
+                people.redeem,
+                code=code,
+                session=session,
+                moment=moment,
+                expires_at=moment + 1000 * SESSION_SECONDS,
+            )
+        )
+        return None if destination is None else Redeemed(session, destination)
 
-    def open(self, access: Access) -> str:
+    async def open(self, access: Access) -> str:
         """The secret of a new session."""
         session = secrets.token_urlsafe(32)
-        self._sessions[session] = (access, self._clock() + SESSION_SECONDS)
-        while len(self._sessions) > MAX_SESSIONS:
-            self._notices.pop(self._sessions.popitem(last=False)[0], None)
+        await self._database.write(self._opening(access, session))
         return session
 
-    def close(self, cookies: bytes) -> None:
+    def open_now(self, access: Access) -> str:
+        """`open` for callers outside the event loop."""
+        session = secrets.token_urlsafe(32)
+        self._database.write_now(self._opening(access, session))
+        return session
+
+    def _opening(self, access: Access, session: str) -> Work[None]:
+        return partial(
+            people.open_session,
+            session=session,
+            principal=_principal(access),
+            expires_at=self._clock() + 1000 * SESSION_SECONDS,
+        )
+
+    async def close(self, cookies: bytes) -> None:
         """End the session of the cookie header."""
-        session = self.session(cookies)
+        session = self._session(cookies)
         if session is not None:
-            del self._sessions[session]
+            await self._database.write(partial(people.end_session, session=session))
+            self._cache.pop(session, None)
             self._notices.pop(session, None)
 
-    def close_all(self, token_id: str) -> None:
-        """End the sessions that a token opened."""
-        for session in [one for one, (access, _) in self._sessions.items() if access.token_id == token_id]:
-            del self._sessions[session]
+    def clear_cache(self) -> None:
+        """Look every session up again, because somebody was shut out."""
+        self._cache.clear()
 
-    def session(self, cookies: bytes) -> str | None:
-        """The secret of the valid session in the cookie header."""
-        value = cookie_value(cookies, self.cookie)
-        found = self._sessions.get(value) if value is not None else None
-        return value if found is not None and found[1] > self._clock() else None
+    def _session(self, cookies: bytes) -> str | None:
+        """What the cookie header says is the secret of a session."""
+        return cookie_value(cookies, self.cookie)
 
-    def access(self, cookies: bytes) -> Access | None:
+    async def access(self, cookies: bytes) -> Access | None:
         """The access of the session in the cookie header, if there is a valid one."""
-        session = self.session(cookies)
-        return None if session is None else self._sessions[session][0]
+        session, moment = self._session(cookies), self._clock()
+        if session is None:
+            return None
+        cached = self._cache.get(session)
+        if cached is not None and cached[1] > moment:
+            return cached[0]
+        found = await self._database.read(partial(people.find_session, session=session, moment=moment))
+        if found is None:
+            self._cache.pop(session, None)
+            return None
+        access = Access(
+            token_id=found.token_id,
+            role=found.role,
+            scope=found.project_id,
+            reviewer=found.person_name,
+            person_id=found.person_id,
+        )
+        self._cache[session] = (access, moment + int(1000 * TRUSTED_SECONDS))
+        while len(self._cache) > CACHE_SIZE:
+            self._cache.popitem(last=False)
+        return access
 
     def form_secret(self, cookies: bytes) -> str:
         """What a form of this session must bring back. Masked anew each time: pages are compressed, and the length of
@@ -104,19 +172,31 @@ class Sessions:
         )
 
     def _form_digest(self, cookies: bytes) -> bytes:
-        session = self.session(cookies) or ""
+        session = self._session(cookies) or ""
         return hmac.new(self._form_key, session.encode(), hashlib.sha256).digest()
 
     def notify(self, cookies: bytes, text: str) -> None:
-        """Say `text` on the next page that this session opens."""
-        session = self.session(cookies)
+        """Say `text` on the next page that this session opens at this server."""
+        session = self._session(cookies)
         if session is not None:
             self._notices.setdefault(session, []).append(text)
+            while len(self._notices) > CACHE_SIZE:
+                self._notices.popitem(last=False)
 
     def take_notices(self, cookies: bytes) -> list[str]:
         """What there is to say; it is said once."""
-        session = self.session(cookies)
+        session = self._session(cookies)
         return [] if session is None else self._notices.pop(session, [])
+
+
+def _principal(access: Access) -> people.Principal:
+    return people.Principal(
+        token_id=access.token_id,
+        role=access.role,
+        project_id=access.scope,
+        person_id=access.person_id,
+        person_name=access.reviewer,
+    )
 
 
 def _xor(one: bytes, other: bytes) -> bytes:

@@ -79,11 +79,11 @@ class ProjectsPage(PageContext, frozen=True, kw_only=True):
 
 async def login(call: Call, query: LoginQuery) -> Answer:
     sessions = call.service.sessions
-    found = sessions.redeem(query.code) if query.code else None
+    found = await sessions.redeem(query.code) if query.code else None
     if found is not None:
         return _logged_in(call, found.session, found.destination)
     # Browsers open a link twice by themselves, for instance ahead of time: who is logged in need not hear of it.
-    if sessions.access(call.headers.get(b"cookie", b"")) is not None:
+    if await sessions.access(call.headers.get(b"cookie", b"")) is not None:
         return _go_on(query.next)
     trouble = "This login link was used already or is too old. Start the server again for a new one, or use a token."
     return login_page(call.service, call.headers, local_path(query.next), trouble if query.code else "")
@@ -98,12 +98,12 @@ async def login_with_token(call: Call, form: LoginForm) -> Answer:
         except Refusal as error:
             return login_page(call.service, call.headers, local_path(form.next), str(error), 429)
         return login_page(call.service, call.headers, local_path(form.next), "No such token.")
-    return _logged_in(call, call.service.sessions.open(access), local_path(form.next))
+    return _logged_in(call, await call.service.sessions.open(access), local_path(form.next))
 
 
 def _logged_in(call: Call, session: str, destination: str) -> Answer:
     secure = "; Secure" if is_secure(call.headers) else ""
-    flags = f"; HttpOnly; SameSite=Lax; Path=/; Max-Age={SESSION_SECONDS:.0f}{secure}"
+    flags = f"; HttpOnly; SameSite=Lax; Path=/; Max-Age={SESSION_SECONDS}{secure}"
     cookie = call.service.sessions.cookie + f"={session}{flags}".encode()
     return _go_on(destination, (b"set-cookie", cookie))
 
@@ -118,7 +118,7 @@ async def look_at_login(call: Call) -> Answer:
 
 
 async def logout(call: Call, form: NoFields) -> Answer:
-    call.service.sessions.close(call.headers.get(b"cookie", b""))
+    await call.service.sessions.close(call.headers.get(b"cookie", b""))
     return _go_on("/login")
 
 

@@ -15,6 +15,7 @@ CREATE TABLE login_codes (
     token_id TEXT NOT NULL,
     role TEXT NOT NULL,
     project_id TEXT,
+    destination TEXT NOT NULL,
     expires_at BIGINT NOT NULL
 );
 CREATE INDEX login_codes_by_end ON login_codes (expires_at);

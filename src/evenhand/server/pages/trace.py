@@ -40,6 +40,7 @@ from evenhand.store import traces as store
 from evenhand.store.annotations import create_annotation, list_annotations, to_dataset_item
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import list_datasets
+from evenhand.store.deleting import delete_trace
 from evenhand.store.trace_tree import SpanRow, list_span_rows
 
 LABELS = ("correct", "hallucination", "off-topic", "incomplete", "harmful", "other")
@@ -322,7 +323,13 @@ async def save_item(call: Call, form: ItemForm) -> Answer:
 async def delete(call: Call, form: NoFields) -> Answer:
     project_id, trace_id = call.params["project_id"], call.params["trace_id"]
     await call.service.database.write(
-        partial(store.delete_trace, trace_id=trace_id, scope=call.scope, project_id=project_id)
+        partial(
+            delete_trace,
+            trace_id=trace_id,
+            scope=call.scope,
+            actor=call.access.token_id,
+            project_id=project_id,
+        )
     )
     return await redirect(call, project_path(project_id, "traces"), f"Trace {trace_id[:40]} deleted.")
 

@@ -24,6 +24,7 @@ from evenhand.core.outcome import Failed, Scored, Unscored
 from evenhand.scoring.apply import score_sample, score_sample_async
 from evenhand.scoring.definition import Scorer, scorer
 from evenhand.scoring.registry import BUILT_IN, get_scorer, register_scorer, scorer_names
+from evenhand.scoring.text import exact_match
 from evenhand.scoring.types import ScorerInput
 
 SAMPLE = ScorerInput(response="a", target="a")
@@ -340,3 +341,33 @@ def test_defaults_that_are_no_json_do_not_spoil_the_schema_or_the_identity() -> 
     assert odd.options_schema["properties"]["marks"]["default"] == ("a",)
     assert "default" not in odd.options_schema["properties"]["limit"]
     assert odd.identity["options"] == {"limit": "inf", "marks": ("a",), "seen": "frozenset"}
+
+
+@pytest.mark.parametrize(
+    ("response", "value", "details"),
+    [
+        ("<think>Lyon?</think>Paris", 1.0, {"reasoning": "Lyon?"}),
+        ("Lyon?\n</think>\n\nParis", 1.0, {"reasoning": "Lyon?"}),
+        ("Paris\n<think>or Lyon", 1.0, {"reasoning": "or Lyon", "truncated": True}),
+        ("<think>Paris", 0.0, {"reasoning": "Paris", "truncated": True}),
+        ([{"type": "text", "text": "<Think>Lyon?</Think>Paris"}], 1.0, {"reasoning": "Lyon?"}),
+        ("Paris", 1.0, {}),
+    ],
+)
+async def test_thinking_is_not_scored_and_is_kept(
+    response: Any, value: float, details: dict[str, Any]
+) -> None:
+    sample = ScorerInput(response=response, target="Paris")
+    outcome = score_sample(exact_match, sample)
+    assert outcome == await score_sample_async(exact_match, sample)
+    assert isinstance(outcome, Scored)
+    assert (outcome.value, outcome.details) == (value, details)
+
+
+def test_the_tags_of_thinking_can_be_chosen() -> None:
+    sample = ScorerInput(response="[T]Lyon?[/T]Paris", target="Paris")
+    assert score_sample(exact_match, sample) == Scored(value=0.0)
+    found = score_sample(exact_match, sample, think_tags=("[T]...[/T]",))
+    assert found == Scored(value=1.0, details={"reasoning": "Lyon?"})
+    plain = ScorerInput(response="<think>Lyon?</think>Paris", target="Paris")
+    assert score_sample(exact_match, plain, think_tags=()) == Scored(value=0.0)

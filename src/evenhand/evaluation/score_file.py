@@ -95,6 +95,12 @@ class Fields(Struct, frozen=True, kw_only=True):
         return next((name for name in names if name in values), None)
 
 
+def was_cut_off(row: Mapping[str, Any]) -> bool:
+    """Whether a row says that its response ended at the token limit."""
+    reasons = (row.get("finish_reason"), row.get("stop_reason"))
+    return row.get("truncated") is True or any(reason in ("length", "max_tokens") for reason in reasons)
+
+
 class ScoresFile:
     """`scores.jsonl`: written beside its name and put in its place only when all went well."""
 
@@ -114,13 +120,17 @@ class ScoresFile:
             raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from None
         return self
 
-    def write(self, row: Row, category: str | None, outcomes: Mapping[str, Outcome]) -> None:
+    def write(
+        self, row: Row, category: str | None, outcomes: Mapping[str, Outcome], *, truncated: bool = False
+    ) -> None:
         """One line."""
         assert self._file is not None
         line: dict[str, Any] = {"line": row.line}
         line.update({name: row.values[name] for name in ID_FIELDS if name in row.values})
         if category is not None:
             line["category"] = category
+        if truncated:
+            line["truncated"] = True
         line["scores"] = outcomes
         try:
             data = _encode(line)
@@ -202,7 +212,7 @@ class FileScoring:
         self.path = path
         self.think_tags = think_tags
         self.truncated = 0
-        """Responses that end inside their thinking."""
+        """Responses that were cut off: at the token limit, as their row says, or inside their thinking."""
         self.scorers = scorers
         self.fields = fields
         self.examples = {label: Examples() for label in scorers} if keep_examples else {}
@@ -225,13 +235,13 @@ class FileScoring:
         """Whether rows that are repeats of problems are taken for independent ones."""
         return self.repeats and self.fields.group is None
 
-    def _answer_only(self, sample: ScorerInput) -> ScorerInput:
-        """The sample without the thinking in its response."""
+    def _answer_only(self, sample: ScorerInput) -> tuple[ScorerInput, bool]:
+        """The sample without the thinking in its response, and whether it was cut off."""
         split = split_reasoning(response_text(sample.response) or "", self.think_tags)
+        cut_off = split.unclosed or was_cut_off(sample.metadata)
         if split.reasoning is None and not split.unclosed:
-            return sample
-        self.truncated += split.unclosed
-        return replace(sample, response=split.answer)
+            return sample, cut_off
+        return replace(sample, response=split.answer), cut_off
 
     def score(
         self,
@@ -246,7 +256,7 @@ class FileScoring:
         rows = read_rows(self.path, format=input_format, reject=reject, surrogates=True)
         for row in rows:
             try:
-                sample = self._answer_only(self.fields.sample(row, self.path))
+                sample, cut_off = self._answer_only(self.fields.sample(row, self.path))
                 group = self.fields.group_of(row, self.path)
             except InputError as error:
                 if not skip_invalid:
@@ -254,12 +264,15 @@ class FileScoring:
                 self.skip(error)
                 continue
             category = self.fields.category_of(sample)
-            outcomes = {label: score_sample(scorer, sample) for label, scorer in self.scorers.items()}
+            outcomes = {
+                label: score_sample(scorer, sample, think_tags=()) for label, scorer in self.scorers.items()
+            }
             for label, outcome in outcomes.items():
                 self.summaries[label].add(outcome, category=category, line=row.line, group=group)
             for label, kept in self.examples.items():
                 kept.add(outcomes[label], sample, category=category, line=row.line)
-            out.write(row, category, outcomes)
+            out.write(row, category, outcomes, truncated=cut_off)
+            self.truncated += cut_off
             self.repeats = self.repeats or bool(row.values.get("repeat"))
             self.rows += 1
             if self.unseen:

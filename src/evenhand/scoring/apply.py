@@ -3,9 +3,13 @@
 import asyncio
 import inspect
 import math
+import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace as changed
 
 from evenhand.core.errors import (
     ModelError,
@@ -16,10 +20,13 @@ from evenhand.core.errors import (
     UserError,
 )
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
+from evenhand.core.sample import response_text
+from evenhand.models.reasoning import THINK_TAGS, split_reasoning
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.registry import BUILT_IN
 from evenhand.scoring.types import ScorerInput
 
+_MAY_THINK = re.compile("think>", re.IGNORECASE)
 VALUE_KEYS = ("reward", "correct", "score", "label")
 """Where a scorer's result holds its value; the first that is there counts."""
 
@@ -32,14 +39,45 @@ class Measurement(NamedTuple):
     """Whether the result says what was extracted, if only that it was nothing."""
 
 
-def score_sample(scorer: Scorer, sample: ScorerInput) -> Outcome:
-    """Score one sample. Async scorers run to their end; inside a running loop use `score_sample_async`."""
-    return measure_sample(scorer, sample).outcome
+def score_sample(scorer: Scorer, sample: ScorerInput, *, think_tags: Sequence[str] = THINK_TAGS) -> Outcome:
+    """Score one sample. Async scorers run to their end; inside a running loop use `score_sample_async`.
+
+    Thinking between the tags is not scored: the outcome's details keep it as `reasoning`, and say `truncated` where the
+    response ends inside it.
+    """
+    answer, found = _without_thinking(scorer, sample, think_tags)
+    return _with_details(measure_sample(scorer, answer).outcome, found)
 
 
-async def score_sample_async(scorer: Scorer, sample: ScorerInput) -> Outcome:
-    """Score one sample with a plain or an async scorer."""
-    return (await measure_sample_async(scorer, sample)).outcome
+async def score_sample_async(
+    scorer: Scorer, sample: ScorerInput, *, think_tags: Sequence[str] = THINK_TAGS
+) -> Outcome:
+    """Score one sample with a plain or an async scorer; thinking is told apart as in `score_sample`."""
+    answer, found = _without_thinking(scorer, sample, think_tags)
+    return _with_details((await measure_sample_async(scorer, answer)).outcome, found)
+
+
+def _without_thinking(
+    scorer: Scorer, sample: ScorerInput, tags: Sequence[str]
+) -> tuple[ScorerInput, dict[str, Any]]:
+    response: Any = sample.response
+    if not tags or response is None or scorer.as_stored:
+        return sample, {}
+    text = response_text(response) if not isinstance(response, str) else response
+    if not text or (tags is THINK_TAGS and not (">" in text and _MAY_THINK.search(text))):
+        return sample, {}
+    split = split_reasoning(text, tags)
+    if split.reasoning is None and not split.unclosed and split.answer == text:
+        return sample, {}
+    found: dict[str, Any] = {} if split.reasoning is None else {"reasoning": split.reasoning}
+    return replace(sample, response=split.answer), {
+        **found,
+        **({"truncated": True} if split.unclosed else {}),
+    }
+
+
+def _with_details(outcome: Outcome, found: Mapping[str, Any]) -> Outcome:
+    return changed(outcome, details={**found, **outcome.details}) if found else outcome
 
 
 def measure_sample(scorer: Scorer, sample: ScorerInput) -> Measurement:

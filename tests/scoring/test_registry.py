@@ -344,30 +344,18 @@ def test_defaults_that_are_no_json_do_not_spoil_the_schema_or_the_identity() -> 
 
 
 @pytest.mark.parametrize(
-    ("response", "value", "details"),
+    ("response", "value"),
     [
-        ("<think>Lyon?</think>Paris", 1.0, {"reasoning": "Lyon?"}),
-        ("Lyon?\n</think>\n\nParis", 1.0, {"reasoning": "Lyon?"}),
-        ("Paris\n<think>or Lyon", 1.0, {"reasoning": "or Lyon", "truncated": True}),
-        ("<think>Paris", 0.0, {"reasoning": "Paris", "truncated": True}),
-        ([{"type": "text", "text": "<Think>Lyon?</Think>Paris"}], 1.0, {"reasoning": "Lyon?"}),
-        ("Paris", 1.0, {}),
+        ("<think>Lyon?</think>Paris", 1.0),
+        ("Lyon?\n</think>\n\nParis", 1.0),
+        ("Paris <think>or\nLyon</think>", 1.0),
+        ("Paris\n<think>or Lyon", 1.0),
+        ("<think>Paris", 0.0),
+        ([{"type": "text", "text": "<Think>Lyon?</Think>Paris"}], 1.0),
+        ("Paris", 1.0),
     ],
 )
-async def test_thinking_is_not_scored_and_is_kept(
-    response: Any, value: float, details: dict[str, Any]
-) -> None:
+async def test_thinking_is_not_scored(response: Any, value: float) -> None:
     sample = ScorerInput(response=response, target="Paris")
     outcome = score_sample(exact_match, sample)
-    assert outcome == await score_sample_async(exact_match, sample)
-    assert isinstance(outcome, Scored)
-    assert (outcome.value, outcome.details) == (value, details)
-
-
-def test_the_tags_of_thinking_can_be_chosen() -> None:
-    sample = ScorerInput(response="[T]Lyon?[/T]Paris", target="Paris")
-    assert score_sample(exact_match, sample) == Scored(value=0.0)
-    found = score_sample(exact_match, sample, think_tags=("[T]...[/T]",))
-    assert found == Scored(value=1.0, details={"reasoning": "Lyon?"})
-    plain = ScorerInput(response="<think>Lyon?</think>Paris", target="Paris")
-    assert score_sample(exact_match, plain, think_tags=()) == Scored(value=0.0)
+    assert outcome == await score_sample_async(exact_match, sample) == Scored(value=value)

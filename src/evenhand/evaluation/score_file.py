@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from evenhand.core.errors import InputError, OutputError
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
-from evenhand.core.sample import response_text
 from evenhand.datasets import Row, read_rows
 from evenhand.evaluation.examples import Examples
-from evenhand.models.reasoning import THINK_TAGS, split_reasoning
+from evenhand.models.reasoning import THINK_TAGS
 from evenhand.results.writing import write_json
-from evenhand.scoring.apply import score_sample
+from evenhand.scoring.apply import score_sample, split_thinking
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.fingerprint import fingerprint
 from evenhand.scoring.summary import ScorerSummary
@@ -237,11 +236,11 @@ class FileScoring:
 
     def _answer_only(self, sample: ScorerInput) -> tuple[ScorerInput, bool]:
         """The sample without the thinking in its response, and whether it was cut off."""
-        split = split_reasoning(response_text(sample.response) or "", self.think_tags)
-        cut_off = split.unclosed or was_cut_off(sample.metadata)
-        if split.reasoning is None and not split.unclosed:
+        split = split_thinking(sample, self.think_tags)
+        cut_off = was_cut_off(sample.metadata)
+        if split is None:
             return sample, cut_off
-        return replace(sample, response=split.answer), cut_off
+        return replace(sample, response=split.answer), cut_off or split.unclosed
 
     def score(
         self,

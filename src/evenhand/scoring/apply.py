@@ -3,13 +3,10 @@
 import asyncio
 import inspect
 import math
-import re
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
-
-from msgspec.structs import replace as changed
 
 from evenhand.core.errors import (
     ModelError,
@@ -21,12 +18,11 @@ from evenhand.core.errors import (
 )
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
 from evenhand.core.sample import response_text
-from evenhand.models.reasoning import THINK_TAGS, split_reasoning
+from evenhand.models.reasoning import THINK_TAGS, Split, split_reasoning
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.registry import BUILT_IN
 from evenhand.scoring.types import ScorerInput
 
-_MAY_THINK = re.compile("think>", re.IGNORECASE)
 VALUE_KEYS = ("reward", "correct", "score", "label")
 """Where a scorer's result holds its value; the first that is there counts."""
 
@@ -40,48 +36,40 @@ class Measurement(NamedTuple):
 
 
 def score_sample(scorer: Scorer, sample: ScorerInput, *, think_tags: Sequence[str] = THINK_TAGS) -> Outcome:
-    """Score one sample. Async scorers run to their end; inside a running loop use `score_sample_async`.
+    """Score one sample, without the thinking that a model wrote into its response between `think_tags`.
 
-    Thinking between the tags is not scored: the outcome's details keep it as `reasoning`, and say `truncated` where the
-    response ends inside it.
+    Async scorers run to their end; inside a running loop use `score_sample_async`.
     """
-    answer, found = _without_thinking(scorer, sample, think_tags)
-    return _with_details(measure_sample(scorer, answer).outcome, found)
+    return measure_sample(scorer, without_thinking(sample, think_tags)).outcome
 
 
 async def score_sample_async(
     scorer: Scorer, sample: ScorerInput, *, think_tags: Sequence[str] = THINK_TAGS
 ) -> Outcome:
-    """Score one sample with a plain or an async scorer; thinking is told apart as in `score_sample`."""
-    answer, found = _without_thinking(scorer, sample, think_tags)
-    return _with_details((await measure_sample_async(scorer, answer)).outcome, found)
+    """`score_sample` with a plain or an async scorer."""
+    return (await measure_sample_async(scorer, without_thinking(sample, think_tags))).outcome
 
 
-def _without_thinking(
-    scorer: Scorer, sample: ScorerInput, tags: Sequence[str]
-) -> tuple[ScorerInput, dict[str, Any]]:
-    response: Any = sample.response
-    if not tags or response is None or scorer.as_stored:
-        return sample, {}
-    text = response_text(response) if not isinstance(response, str) else response
-    if not text or (tags is THINK_TAGS and not (">" in text and _MAY_THINK.search(text))):
-        return sample, {}
-    split = split_reasoning(text, tags)
-    if split.reasoning is None and not split.unclosed and split.answer == text:
-        return sample, {}
-    found: dict[str, Any] = {} if split.reasoning is None else {"reasoning": split.reasoning}
-    return replace(sample, response=split.answer), {
-        **found,
-        **({"truncated": True} if split.unclosed else {}),
-    }
+def without_thinking(sample: ScorerInput, think_tags: Sequence[str]) -> ScorerInput:
+    """The sample with only the answer of its response; the sample itself where there is no thinking in it."""
+    split = split_thinking(sample, think_tags)
+    return sample if split is None else replace(sample, response=split.answer)
 
 
-def _with_details(outcome: Outcome, found: Mapping[str, Any]) -> Outcome:
-    return changed(outcome, details={**found, **outcome.details}) if found else outcome
+def split_thinking(sample: ScorerInput, think_tags: Sequence[str]) -> Split | None:
+    """The answer and the thinking of the sample's response; None where there is no thinking in it."""
+    try:
+        text = response_text(sample.response)
+    except ScoringError:  # the scorer will say why it cannot be read
+        return None
+    if not text or (tuple(think_tags) == THINK_TAGS and "<" not in text):
+        return None
+    split = split_reasoning(text, think_tags)
+    return None if split.reasoning is None and not split.unclosed else split
 
 
 def measure_sample(scorer: Scorer, sample: ScorerInput) -> Measurement:
-    """`score_sample`, with what only the result tells."""
+    """`score_sample` of a response as it is, with what only the result tells."""
     absent = _absent(scorer, sample)
     if absent is not None:
         return Measurement(absent)
@@ -97,7 +85,7 @@ def measure_sample(scorer: Scorer, sample: ScorerInput) -> Measurement:
 
 
 async def measure_sample_async(scorer: Scorer, sample: ScorerInput) -> Measurement:
-    """`score_sample_async`, with what only the result tells."""
+    """`score_sample_async` of a response as it is, with what only the result tells."""
     absent = _absent(scorer, sample)
     if absent is not None:
         return Measurement(absent)

@@ -206,6 +206,10 @@ def call(client: Client, route: Route, values: dict[str, str], given: dict[str, 
         return client.get(path, **query)
     if route.method == "DELETE":
         return client.delete(path)
+    if label(route) in ("POST /v1/logs", "POST /v1/metrics"):
+        reply = client.post_raw(path, b"{}", "application/json", X_Project_Id=values["project_id"])
+        assert reply.status == 404
+        return reply._replace(raw=b'{"error": {"code": "NOT_FOUND"}}')
     if label(route) == "POST /v1/traces":
         body = (
             b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"'

@@ -157,6 +157,8 @@ WITHOUT_REFERENCES = {
     "GET /v1/scorers",
     "GET /v1/tokens",
     "POST /v1/projects",
+    "POST /v1/logs",
+    "POST /v1/metrics",
     "POST /v1/traces",
 }
 

@@ -93,7 +93,7 @@ def comparison_markdown(found: Comparison, *, flips: int = 20) -> str:
         shown = found.flips[:flips]
         rows = [
             [
-                f.problem_idx,
+                f"{f.problem_idx}, {f.of_repeat}" if f.of_repeat else f.problem_idx,
                 number(f.base),
                 number(f.candidate),
                 f.expected,

@@ -19,6 +19,7 @@ from evenhand.store.backfills import next_step, take_step
 from evenhand.store.database import Database
 from evenhand.store.idempotency import forget_old
 from evenhand.store.people import forget_ended
+from evenhand.store.texts import forget_old_texts
 
 log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
@@ -100,11 +101,12 @@ async def run_jobs(service: Service) -> None:
 
 
 async def housekeeping(service: Service) -> None:
-    """Forget old idempotency keys, login links and sessions now and then."""
+    """Forget old idempotency keys, login links, browser sessions and texts of spans that never came, now and then."""
     while True:
         try:
             await service.database.write(forget_old)
             await service.database.write(forget_ended)
+            await service.database.write(forget_old_texts)
         except Exception as error:
             log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

@@ -41,7 +41,7 @@ test-slow: system-test $(READY) ## run the long proofs (coverage simulations, cr
 test-peers: system-test $(READY) ## run real instrumentation packages against the service (installs them into .venv-peers-*)
 	$(PYTEST) -n 0 -m peers tests/peers $(ARGS)
 
-check: $(READY) ## format, lint, strict types, import layers
+check: $(READY) ## format, lint, strict types, import layers, names that nothing uses
 	@scripts/check $(BIN)
 
 format: $(READY) ## rewrite the code in the project's format

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from evenhand.core.ids import new_id
 from evenhand.core.objects.annotations import Queued, QueuedRoot, QueuedSince, QueueItem, QueueStatus
-from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.scores import Score
 from evenhand.core.objects.traces import Span, SpanError, Trace, TraceRow
 from evenhand.core.spans import dollars, instant
@@ -20,9 +19,7 @@ from evenhand.store.connection import Bound, Connection, Row
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.scores import scores_of_trace
-from evenhand.store.session_rows import forget_empty
 from evenhand.store.spans import created_at_of
-from evenhand.store.texts import forget_texts
 
 _TRACE = (
     "trace_key, id, project_id, root_span_id, root_name, root_duration_ms, span_count, error_count, tokens, models, "
@@ -203,19 +200,6 @@ def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[
     if narrow.in_queue is not None:
         parts.append("queue_key IS NOT NULL" if narrow.in_queue else "queue_key IS NULL")
     return "".join(f" AND {part}" for part in parts), values
-
-
-def delete_trace(
-    connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
-) -> Deleted:
-    """The trace, its spans and their scores. Annotations stay: they are what a person said."""
-    row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
-    connection.run("DELETE FROM scores WHERE trace_key = ?", row[0])
-    connection.run("DELETE FROM spans WHERE trace_key = ?", row[0])
-    connection.run("DELETE FROM traces WHERE trace_key = ?", row[0])
-    forget_empty(connection, row[2], [row[14]])
-    forget_texts(connection, row[2], [trace_id])
-    return Deleted(deleted=True, id=trace_id)
 
 
 def queue_trace(

@@ -34,7 +34,7 @@ from evenhand.server.pages.frame import (
 )
 from evenhand.server.pages.links import project_path, with_query
 from evenhand.server.pages.span_tree import Tree, draw_up
-from evenhand.server.pages.traces import TracesQuery, narrowed
+from evenhand.server.pages.traces import TracesQuery, narrowed, with_models
 from evenhand.server.pages.values import Form, Shown, readable, show_value
 from evenhand.store import traces as store
 from evenhand.store.annotations import create_annotation, list_annotations, to_dataset_item
@@ -149,6 +149,7 @@ def _read(
 ) -> TracePage:
     project_id, trace_id = call.params["project_id"], call.params["trace_id"]
     key, row = store.get_trace_row(connection, trace_id, scope=call.scope, project_id=project_id)
+    [row] = with_models(connection, [(key, row)])
     spans = list_span_rows(connection, key)
     tree = draw_up(spans, focus=query.focus, deepest=query.depth)
     first_error = next((span.id for span in spans if span.failed), "")

@@ -14,11 +14,10 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, comb, cos, cosh, erf, exp, inf, lcm, lgamma, log, log1p, pi, prod, sin, sinh, sqrt
 from pathlib import Path
-from statistics import NormalDist, mean, median, median_high, median_low
+from statistics import NormalDist, mean, median, median_low, stdev
 Z = NormalDist()
 SPENT = ("cost", "duration", "tokens")
 SIGNS = {"improved": lambda d: d > 0, "regressed": lambda d: d < 0, "unchanged": lambda d: d == 0}
-
 # ---------------------------------------------------------------- distributions
 def beta_cdf(x, a, b):  # The regularised incomplete beta function, by its continued fraction
     if x <= 0 or x >= 1: return float(x >= 1)
@@ -56,7 +55,6 @@ def noncentral_t_cdf(x, df, shift):  # E Φ(x·S − shift) over S = χ/√df, b
 def binomial(n, p):  # All probabilities of Binomial(n, p)
     if p <= 0 or p >= 1: return [float(k == (n if p >= 1 else 0)) for k in range(n + 1)]
     return [exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) + (n - k) * log(1 - p)) for k in range(n + 1)]
-
 # ---------------------------------------------------------------- tests
 def flip_p(terms, side):
     """The share of sign patterns with a sum at least as extreme (of ±1: McNemar's test), and how far the file's may be off."""
@@ -96,11 +94,7 @@ def stepped(values, *, up=False):  # Holm's p-values; Hochberg's with `up`
         best = (min if up else max)(best, values[order[place]] * (m - place))
         out[order[place]] = min(1.0, best)
     return out
-
 # ---------------------------------------------------------------- intervals
-def spread(values):
-    centre = mean(values)
-    return sqrt(sum((v - centre) ** 2 for v in values) / (len(values) - 1))
 def grouped(values, groups):  # Sums and sizes of the groups; of single values without
     found = {}
     for value, group in zip(values, groups or range(len(values)), strict=True): found.setdefault(group, []).append(value)
@@ -121,7 +115,7 @@ def clustered(sums, sizes):  # Bell and McCaffrey's standard error and degrees o
     k = [[(lever[i] * ((i == j) - sizes[i] / n) - lever[j] * sizes[j] / n + total) * sizes[i] * sizes[j] for i in g] for j in g]
     return sqrt(variance), sum(k[i][i] for i in g) ** 2 / sum(entry * entry for row in k for entry in row)
 def error_of(values, groups):  # The standard error of a mean and its degrees of freedom
-    return clustered(*grouped(values, groups)) if useful(groups) else (spread(values) / sqrt(len(values)), len(values) - 1)
+    return clustered(*grouped(values, groups)) if useful(groups) else (stdev(values) / sqrt(len(values)), len(values) - 1)
 def unseen(value, sizes, tail, low, high):  # All alike: what was not seen may lie anywhere between low and high
     kept = tail ** (sum(m * m for m in sizes) / sum(sizes) ** 2)
     return value * kept + low * (1 - kept), value * kept + high * (1 - kept)
@@ -196,9 +190,7 @@ def p_of(values, groups, target, scale):
     return t_cdf(-(at + pull * (2 * at * at + 1)), df)
 def lower_bound(values, groups, alpha, scale):  # A condition on the file's number: that its p-value is α
     end = -inf if scale is None else -max(scale, *map(abs, values))
-    return lambda told: told >= end and (
-        max(values) == end == told or abs(p_of(values, groups, told, scale) - alpha) < 1e-6)
-
+    return lambda told: told >= end and (max(values) == end == told or abs(p_of(values, groups, told, scale) - alpha) < 1e-6)
 # ---------------------------------------------------------------- power
 def powered(deltas, groups, exact, alpha):
     """A condition on the smallest effect that the test shows: that its power is 0.8; None where there is none."""
@@ -227,11 +219,8 @@ def more_units(sd, n, effect, scale, alpha, max_drop):  # How many more problems
     normal = (Z.inv_cdf(1 - alpha / (2 if max_drop else 1)) + Z.inv_cdf(0.8)) * sd
     root = (normal + sqrt(normal**2 + 4 * effect * scale * bool(max_drop))) / (2 * effect)
     return max(0, max(ceil(root**2), ceil(log(alpha / 2) / log1p(-effect / scale) - 1e-9) if max_drop else 0) - n)
-
 # ---------------------------------------------------------------- what is told against what was found
-class Check:
-    """How many numbers were compared, what differs, and what was not recomputed."""
-
+class Check:  # How many numbers were compared, what differs, and what was not recomputed
     def __init__(self): self.count, self.wrong, self.left = 0, [], Counter()
     def compare(self, told, found, place):
         """Found is a tree, a number, text, a pair of number and tolerance, or a condition on the number told."""
@@ -259,13 +248,11 @@ def agrees(told, found):
 def agreed(told, found):  # The file's p-value where it agrees with the one found: a verdict near its edge then follows the file
     return told if agrees(told, found) else found[0] if isinstance(found, tuple) else found
 def interval(value, ends, level, n, groups=None, error=None):
-    return {"value": value, "ci_lower": ends[0], "ci_upper": ends[1], "confidence_level": level, "n": n,
-            "n_groups": groups, "standard_error": error}
+    return {"value": value, "ci_lower": ends[0], "ci_upper": ends[1], "confidence_level": level, "n": n, "n_groups": groups, "standard_error": error}
 def delta_interval(deltas, groups, level, scale):
     method, low, high, error = difference_ends(deltas, groups, level, scale)
     count = len(set(groups)) if useful(groups) else None
     return {**interval(mean(deltas), (low, high), level, len(deltas), count, error), "method": method}
-
 # ---------------------------------------------------------------- a comparison
 def recompute_comparison(one, options):  # The result as it should be, what its verdict rests on, and the differences
     told, level, most = one["result"], options["confidence_level"], options["max_drop"]
@@ -299,7 +286,7 @@ def recompute_comparison(one, options):  # The result as it should be, what its 
                        "tally": {s: sum(row[2] == s for row in side) for s in ("scored", "unscored", "failed")}}
     p = {side: flip_p(grouped(deltas, groups)[0], side) for side in ("two-sided", "less", "greater")}
     beyond, effect = at_most_p(deltas, groups, -most, scale), most or 0.01 * scale
-    error, flips = sqrt(sum(spread(v) ** 2 for v in (base, candidate)) / n), groups is not None or not exact
+    error, flips = sqrt(sum(stdev(v) ** 2 for v in (base, candidate)) / n), groups is not None or not exact
     half, said = Z.inv_cdf((1 + level) / 2) * error, told["test"]
     result = {
         **sides, "coverage": coverage, "problems": n, "pairs": count, "clusters": units if groups else None,
@@ -322,8 +309,8 @@ def recompute_comparison(one, options):  # The result as it should be, what its 
 def turned(condition): return lambda told: condition(-told)
 def effect_size(deltas, level):
     if max(deltas) - min(deltas) < 1e-9: return None
-    n, d = len(deltas), mean(deltas) / spread(deltas)
-    tail = lambda told: noncentral_t_cdf(d * sqrt(n), n - 1, told * sqrt(n)) - 0.5  # noqa: E731
+    n, d = len(deltas), mean(deltas) / stdev(deltas)
+    tail = lambda told: noncentral_t_cdf(d * sqrt(n), n - 1, told * sqrt(n)) - 0.5
     return interval(d, (lambda told: abs(tail(told) - level / 2) < 1e-4, lambda told: abs(tail(told) + level / 2) < 1e-4), level, n)
 def categories(one, problems, base, candidate, groups, scale, level):
     inside, found = {}, []
@@ -339,8 +326,8 @@ def categories(one, problems, base, candidate, groups, scale, level):
     p_values = stepped([agreed(said["p_value"], entry["p_value"]) for said, entry in zip(told, found, strict=True)])
     return [entry | {"p_adjusted": p} for entry, p in zip(found, p_values, strict=True)]
 def verify_compare(audit, check):
-    options, told = audit["options"], audit["comparisons"]
-    alpha, families, names = 1 - options["confidence_level"], [None] * len(told), []
+    options, told, names = audit["options"], audit["comparisons"], []
+    alpha, families = 1 - options["confidence_level"], [None] * len(told)
     found = [recompute_comparison(one, options) for one in told]
     if len(told) > 1:
         families = [{"size": len(told), "simultaneous": delta_interval(d, g, 1 - alpha / len(told), s)} for *_, (d, g, s) in found]
@@ -354,16 +341,13 @@ def verify_compare(audit, check):
         check.compare(one["result"], result | {"family": family, "verdict": {"name": names[-1]}}, f"{one['benchmark']}: ")
     names += ["INCONCLUSIVE"] * bool(audit["left_out"])
     check.compare(audit["verdict"], max(names, key=["PASS", "WARN", "INCONCLUSIVE", "BLOCK"].index), "overall verdict")
-
 # ---------------------------------------------------------------- a gate
 def metric_values(metric, rows, expected, missing):
     """Problem → value over the expected samples (`missing` stands for what is not there, None leaves it out), and coverage."""
     known, groups, found = {}, {}, {}
     for problem, repeat, status, reward, usage in rows:
-        used = usage or {}
-        tokens = [used.get("input_tokens"), used.get("output_tokens")]
-        spent = {"cost": used.get("cost_usd"), "duration": used.get("duration_seconds"),
-                 "tokens": None if None in tokens else sum(tokens)}
+        used = [(usage or {}).get(name) for name in ("cost_usd", "duration_seconds", "input_tokens", "output_tokens")]
+        spent = {"cost": used[0], "duration": used[1], "tokens": None if None in used[2:] else sum(used[2:])}
         value = spent[metric] if metric in SPENT else reward if status == "scored" else None
         if value is not None: known[problem, repeat] = Fraction(repr(value))
     for key in expected:
@@ -423,12 +407,10 @@ def breach_p(worse, groups, most, scale):
     if scale is None and max(worse) == min(worse): return 1.0 if worse[0] <= most else 0.5 ** len(worse)
     return flip_p(grouped(worse, groups)[0], "greater") if most == 0 and scale is not None else p_of(worse, groups, most, scale)
 def status_of(found, below, limit, p_adjusted, alpha):
-    enough = min(found["base_coverage"], found["candidate_coverage"]) >= limit["min_coverage"]
-    passes, breach = enough or below["worst_alone"], True
-    if limit["require_significance"]:
-        passes, breach = below["upper"] and (enough or below["worst"]), p_adjusted is not None and p_adjusted < alpha
-    broken = breach and found["damage"] > found["limit"]
-    return "BREACH" if broken else "PASS" if passes else "INSUFFICIENT_EVIDENCE"
+    enough, proof = min(found["base_coverage"], found["candidate_coverage"]) >= limit["min_coverage"], limit["require_significance"]
+    if found["damage"] > found["limit"] and (not proof or (p_adjusted is not None and p_adjusted < alpha)): return "BREACH"
+    passes = below["upper"] and (enough or below["worst"]) if proof else found["damage"] <= found["limit"] and (enough or below["worst_alone"])
+    return "PASS" if passes else "INSUFFICIENT_EVIDENCE"
 def verify_gate(audit, check):
     limits = {(one["benchmark"], one["metric"]): one for one in audit["limits"]}
     told = {(one["benchmark"], one["metric"]): one for one in audit["result"]["gates"]}
@@ -451,7 +433,6 @@ def verify_gate(audit, check):
     verdict = "NO-GO" if stop else "GO" if needed and all(status[key] == "PASS" for key in needed) else "INCONCLUSIVE"
     head = {"verdict": verdict, "result": {"verdict": verdict, "alpha": alpha}}
     check.compare({"verdict": audit["verdict"], "result": {k: audit["result"][k] for k in head["result"]}}, head, "")
-
 # ---------------------------------------------------------------- two arms
 FIELDS = ("total_cost_usd", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 COUNTS = ("step_count", "tool_call_count", "acceptance_cmd_count")
@@ -476,8 +457,7 @@ def read_runs(data, arms, zero):  # Arm → (task, repeat) → exact figures, wi
             infra = one.get("infra_failure") or agent == 86 or refused
             failed += bool(infra) and one["arm"] in runs
             if one["arm"] in runs and not infra: runs[one["arm"]][one["task_id"], one["repeat"]] = row
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
+        except (ValueError, KeyError, TypeError, AttributeError): continue
     return runs, failed
 def rounded(value): return None if value is None else float(value)
 def arm_summary(arm, runs):
@@ -507,33 +487,30 @@ def median_end(values, tasks, tail):  # The smallest value that a sign-flip test
     for value in sorted(set(values)):
         if flip_p(grouped([1 if v > value else -1 for v in values], tasks)[0], "greater")[0] > tail: return value
     return max(values)
-def bootstrapped(values, tasks, level, statistics):
-    """Conditions on both ends: between the quantiles that own draws of tasks put six standard errors around them."""
-    parts, rng = [[v for v, t in zip(values, tasks, strict=True) if t == task] for task in sorted(set(tasks))], random.Random(15)
-    draws = [[v for part in rng.choices(parts, k=len(parts)) for v in part] for _ in range(2_000)]
-    below, above = (sorted(map(statistic, draws)) for statistic in statistics)
-    tail, off = (1 - level) / 2, 6 * sqrt((1 - level) / 3_200)
-    low, high = below[int(max(0.0, tail - off) * 1_999)] - 1e-9, below[ceil((tail + off) * 1_999)] + 1e-9
-    first, last = above[int((1 - tail - off) * 1_999)] - 1e-9, above[ceil(min(1.0, 1 - tail + off) * 1_999)] + 1e-9
-    return lambda told: low <= told <= high, lambda told: first <= told <= last
+def bootstrapped(parts, level, statistic):  # A condition on the lower end: within six standard errors of one's own draws of tasks
+    rng, tail, off = random.Random(15), (1 - level) / 2, 6 * sqrt((1 - level) / 3_200)
+    drawn = sorted(statistic([v for part in rng.choices(parts, k=len(parts)) for v in part]) for _ in range(2_000))
+    return lambda told: drawn[int(max(0.0, tail - off) * 1_999)] - 1e-9 <= told <= drawn[ceil((tail + off) * 1_999)] + 1e-9
 def delta_intervals(values, tasks, level, scale, centres):
     count, found = len(set(tasks)), dict.fromkeys(("mean", "median", "mean_bootstrap", "median_bootstrap"))
     if count < 2: return found
     ends, tail = headline_ends(values, tasks, level, scale), (1 - level) / 2
-    if ends is not None:
-        found["mean"] = interval(centres[0], (min(ends[0], centres[0]), max(ends[1], centres[0])), level, len(values), count, ends[2])
+    if ends is not None: found["mean"] = interval(centres[0], ends, level, len(values), count, ends[2])
     if 0.5**count <= tail and max(values) > min(values):
         ends = median_end(values, tasks, tail), -median_end([-v for v in values], tasks, tail)
-        found["median"] = interval(centres[1], (min(ends[0], centres[1]), max(ends[1], centres[1])), level, len(values), count)
-    for name, statistics, centre in (("mean", (mean, mean), centres[0]), ("median", (median_low, median_high), centres[1])):
-        found[f"{name}_bootstrap"] = interval(centre, bootstrapped(values, tasks, level, statistics), level, len(values), count)
+        found["median"] = interval(centres[1], ends, level, len(values), count)
+    parts = [[v for v, t in zip(values, tasks, strict=True) if t == task] for task in sorted(set(tasks))]
+    mirrored = [[-v for v in part] for part in parts]
+    for name, statistic, centre in (("mean", mean, centres[0]), ("median", median_low, centres[1])):
+        ends = bootstrapped(parts, level, statistic), turned(bootstrapped(mirrored, level, statistic))
+        found[f"{name}_bootstrap"] = interval(centre, ends, level, len(values), count)
     return found
 def verify_ab(audit, check, data):
     told, options, arms = audit["result"], audit["options"], [one["arm"] for one in audit["result"]["arm_summaries"]]
     runs, failed = read_runs(data, arms, options.get("null_as_zero"))
     result = {"arm_summaries": [arm_summary(arm, list(runs[arm].values())) for arm in arms], "excluded_infra_failures": failed,
               "effective_run_count": sum(map(len, runs.values())), "decision": "insufficient data",
-              **{name: told[name] for name in ("seed", "n_resamples", "require_significance") if told.get(name) == options.get(name, told.get(name))}}
+              **{name: options[name] for name in ("seed", "require_significance") if name in options}}
     if len(arms) == 2 and all(runs.values()): result |= recompute_arms(told, options, runs, arms)
     check.compare(told, result, "")
     check.compare(audit["verdict"], result["decision"], "verdict")
@@ -560,7 +537,7 @@ def recompute_arms(told, options, runs, arms):
     tested = [DELTAS[name] for name in GATES.values() if DELTAS[name] in by_task]
     for label, p in zip(tested, stepped([by_task[label] for label in tested]), strict=True):
         tests[label] |= {"p_holm": p, "proven": p <= 0.05}
-    gates, leads, diagnostics = [], [], []
+    gates, leads, best = [], [], None
     for gate, name in GATES.items():
         sides = [[row[name] for row in runs[arm].values() if row[name] is not None] for arm in arms]
         figures = [(mean if name == "success" else median)(side) if side else None for side in sides]
@@ -569,29 +546,22 @@ def recompute_arms(told, options, runs, arms):
         test = tests.get(DELTAS[name], {"proven": False})
         better = test["proven"] and (test["mean"] > 0) == (name == "success")
         proven = bool(test["proven"]) and standing == ("better" if better else "worse")
-        gates.append({"name": gate, "treatment": rounded(figures[0]), "control": rounded(figures[1]), "standing": standing,
-                      "holds": None if lead is None else lead >= 0, "proven": proven,
-                      "holds_for_control": None if lead is None else lead <= 0})
+        gates.append({"name": gate, "treatment": rounded(figures[0]), "control": rounded(figures[1]), "standing": standing, "proven": proven,
+                      "holds": None if lead is None else lead >= 0, "holds_for_control": None if lead is None else lead <= 0})
         leads.append(lead)
-    best = None
     if None not in leads and (all(gate["proven"] for gate in gates) or not options.get("require_significance")):
         best = arms[0] if min(leads) >= 0 else arms[1] if max(leads) <= 0 else None
     decision = "mixed results - inspect paired deltas" if best is None else f"prefer {best}"
-    paired["unpaired_runs"] = {arm: len(runs[arm]) - len(shared) for arm in arms}
-    for entry in told["diagnostics"]:
-        standing = next(gate["standing"] for gate in gates if gate["name"] == entry["gate"])
-        diagnostics.append({"mean": paired[f"mean_{entry['delta']}"], "median": paired[f"median_{entry['delta']}"], "regression": standing == "worse"})
-    return {"paired": paired, "tests": tests, "intervals": intervals, "gates": gates, "decision": decision, "diagnostics": diagnostics}
+    paired["unpaired_runs"], worse = {arm: len(runs[arm]) - len(shared) for arm in arms}, [gate["name"] for gate in gates if gate["standing"] == "worse"]
+    shifts = [{**{k: paired[f"{k}_{entry['delta']}"] for k in ("mean", "median")}, "regression": entry["gate"] in worse} for entry in told["diagnostics"]]
+    return {"paired": paired, "tests": tests, "intervals": intervals, "gates": gates, "decision": decision, "diagnostics": shifts}
 def by_flips(terms):  # The two-sided p-value of sign flips: exact, drawn or in the normal limit beyond 1,000 terms
     terms = [term for term in terms if term]
     if len(terms) > 1_000: return 2 * phi(-abs(sum(terms)) / sqrt(sum(term * term for term in terms))), 1e-5
     p, slack = flip_p(terms, "two-sided")
     return p, slack if len(terms) <= 18 else 6 * sqrt(p * (1 - p) / 10_000) + 1e-3
-
 # ---------------------------------------------------------------- the file
-class Unusable(Exception):
-    """What cannot be verified, and the exit status that says so."""
-
+class Unusable(Exception): pass  # What cannot be verified, and the exit status that says so
 def read_bytes(path):
     if not Path(path).is_file(): raise Unusable(f"{path}, which the audit was made from, is not there", 66)
     return Path(path).read_bytes()
@@ -612,21 +582,17 @@ def main(args):
     except (IndexError, OSError, ValueError, KeyError, TypeError) as error:
         print(f"not an audit file of version 2: {error!r}", file=sys.stderr)
         return 66 if isinstance(error, FileNotFoundError) else 65
-    try:
-        verify(audit, check, "--inputs" in args)
-    except Unusable as error:
-        problem, status = error.args
+    problem = status = None
+    try: verify(audit, check, "--inputs" in args)
+    except Unusable as error: problem, status = error.args
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OSError, EOFError) as error:
         problem, status = f"the parts of the file do not fit together ({error!r})", 65
-    else: problem, status = None, 1 if check.wrong else 0
     print("".join(f"DIFFERS {line}\n" for line in check.wrong), end="")
-    if problem:
-        print(f"cannot verify: {problem}", file=sys.stderr)
-        return status
+    if problem: print(f"cannot verify: {problem}", file=sys.stderr)
+    if problem: return status
     print(f"{audit['kind']} {audit['verdict']}: {check.count} numbers recomputed, {len(check.wrong)} differ")
     places = ", ".join(f"{place} ({count})" if count > 1 else place for place, count in sorted(check.left.items()) if count)
     print(f"not recomputed: {check.left.total()} numbers{': ' if places else ''}{places}")
     print("not checked: sentences, reasons and other words; options, limits and samples are taken as they stand")
-    return status
-
+    return 1 if check.wrong else 0
 if __name__ == "__main__": sys.exit(main(sys.argv[1:]))

@@ -22,8 +22,8 @@ FORMAT = "evenhand-audit"
 VERSION = 2
 COPIES = ("delta", "p_drop", "p_beyond", "max_drop", "coverage", "family")
 """Parts of a comparison's evidence that stand in the comparison too."""
-AB_NOT_RECOMPUTED = ("readiness.outlook", "data_quality")
-"""Advice on further runs, and counts of what the records lack."""
+AB_NOT_RECOMPUTED = ("readiness", "data_quality", "run_count", "task_count", "n_resamples")
+"""Advice on further runs, counts of what the records lack, and what the caller asked for."""
 COMPARE_STEPS = (
     "samples are paired by problem and repeat; a problem counts with the mean of its paired repeats",
     "delta: mean over problems of candidate minus base, with the interval of the method that is named",
@@ -175,7 +175,7 @@ def _clusters(
 ) -> dict[str, str] | None:
     if cluster_field is None or base is None or candidate is None:
         return None
-    problems = {one.problem_idx for run in (base, candidate) for one in run.samples}
-    problems = sorted(problems | {problem for problem, _ in planned_keys(base, candidate)})
+    seen = {one.problem_idx for run in (base, candidate) for one in run.samples}
+    problems = sorted(seen | {problem for problem, _ in planned_keys(base, candidate)})
     codes = cluster_codes(base, candidate, problems, Options(cluster_field=cluster_field)) or []
     return {str(problem): code for problem, code in zip(problems, codes, strict=True)}

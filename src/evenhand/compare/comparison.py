@@ -486,8 +486,11 @@ def _categories(
             uneven_repeats=pairing.uneven_repeats,
         )
         delta = difference(base, candidate, options, scale=scale, groups=inside) if units > 1 else None
-        test = significance(part, candidate - base, options, groups=inside)
-        found.append((name, base, candidate, delta, test.p_value))
+        # A single cluster could as well have gone the other way.
+        p_value = 1.0
+        if units > 1:
+            p_value = significance(part, candidate - base, options, groups=inside).p_value
+        found.append((name, base, candidate, delta, p_value))
     adjusted = holm([p_value for *_, p_value in found])
     return [
         CategoryComparison(

@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 # Compiled files make the many short processes of the tests start several times as fast.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-slow test-llm setup check format bench bench-peers lock clean system-test
+.PHONY: help run test test-slow test-llm setup check format bench bench-peers lock docs docs-serve mutants test-failed clean system-test
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,19 @@ bench-peers: system-test $(READY) ## measure Arize Phoenix and MLflow beside our
 	@for peer in arize-phoenix mlflow; do .venv-peers/bin/pip install --quiet $$peer || echo "$$peer cannot be installed"; done
 	@$(BIN)/python -m bench.peers .venv-peers/bin $(ARGS)
 
+docs: $(READY) ## build the documentation into out/site; any warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "out/site/index.html"
+
+docs-serve: $(READY) ## read the documentation at http://127.0.0.1:8000
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+
+test-failed: $(READY) ## run the tests that failed last time once more, one after the other
+	$(PYTEST) --last-failed --last-failed-no-failures none $(ARGS)
+
+mutants: system-test $(READY) ## put faults into a copy: do the tests notice? ARGS="--sample 40 metrics"
+	@test -x .venv-mutants/bin/cosmic-ray || { $(PYTHON) -m venv .venv-mutants && .venv-mutants/bin/pip install --quiet cosmic-ray; }
+	@.venv-mutants/bin/python scripts/mutants $(ARGS)
+
 lock: ## pin and hash the development requirements again (needs uv)
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package evenhand --no-emit-index-url --no-emit-find-links requirements/dev.in -o requirements/dev.txt
@@ -62,4 +75,4 @@ system-test:
 	@[ "$$(id -u)" -ne 0 ] || scripts/sandbox-image "$${XDG_CACHE_HOME:-$$HOME/.cache}/evenhand/sandbox-image-bookworm.tar" || true
 
 clean: ## remove what the commands above made
-	rm -rf $(VENV) $(RUN) .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out
+	rm -rf $(VENV) $(RUN) .venv-peers .venv-mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out

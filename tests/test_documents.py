@@ -12,7 +12,7 @@ import pytest
 from evenhand.scoring.registry import BUILT_IN, get_scorer
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ["docs/quickstart.md", "docs/scorers.md"]
+PAGES = ["docs/quickstart.md", "docs/scorers.md", "docs/evaluate.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROMISE = re.compile(r"  # -> (.*)$")
 

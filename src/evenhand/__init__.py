@@ -13,7 +13,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # the table below says the same at run time
     from evenhand.benchmarks.definition import Benchmark as Benchmark, benchmark as benchmark
+    from evenhand.evaluation.evaluate import aevaluate as aevaluate, evaluate as evaluate
     from evenhand.evaluation.failures import ArtifactCollector as ArtifactCollector
+    from evenhand.evaluation.result import Result as Result
     from evenhand.models.reasoning import split_reasoning as split_reasoning
     from evenhand.scoring import *  # noqa: F403  every name of the package
     from evenhand.scoring.json_schema import json_schema as json_schema
@@ -24,7 +26,9 @@ else:
         __name__,
         {
             "evenhand.benchmarks.definition": ("Benchmark", "benchmark"),
+            "evenhand.evaluation.evaluate": ("aevaluate", "evaluate"),
             "evenhand.evaluation.failures": ("ArtifactCollector",),
+            "evenhand.evaluation.result": ("Result",),
             "evenhand.models.reasoning": ("split_reasoning",),
             "evenhand.scoring": tuple(_scoring_names),
             "evenhand.scoring.json_schema": ("json_schema",),

@@ -22,7 +22,15 @@ def test_the_options_of_a_command(command: click.Command, options: type[JudgeOpt
 def test_everything_that_decides_a_run_can_be_set() -> None:
     """A field of a run that neither a flag nor a suite file can set would be dead."""
     fields = {*RunConfig.__struct_fields__, *Sampling.__struct_fields__, *Selection.__struct_fields__}
-    assert set(RunSettings.__struct_fields__) == fields - {"model", "judge", "sampling", "selection"}
+    assert set(RunSettings.__struct_fields__) == fields - {
+        "model",
+        "task",
+        "name",
+        "treatment",
+        "judge",
+        "sampling",
+        "selection",
+    }
     assert set(Service.__struct_fields__) == {*ServiceSettings.__struct_fields__, "api_key"}
 
 

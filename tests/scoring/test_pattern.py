@@ -65,6 +65,57 @@ def test_numeric_match(response: str, target: Any, correct: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("response", "value"),
+    [
+        ("1{,}234", "1234"),
+        (r"1\,234", "1234"),
+        (r"32,\!349", "32349"),
+        ("1 234", "1234"),
+        ("1\u2009234", "1234"),
+        ("1\u00a0234\u00a0567.5", "1234567.5"),
+        ("1'234", "1234"),
+        ("-1 234", "-1234"),
+        ("1.234,56 €", "1234.56"),
+        ("1.234.567", "1234567"),
+        ("₹12,34,567", "1234567"),
+        ("１，２３４", "1234"),
+        ("١٬٢٣٤٫٥", "1234.5"),
+        ("－５", "-5"),
+        ("–5", "-5"),
+        (r"3 \times 10^8", "300000000"),
+        ("3×10⁸", "300000000"),
+        ("1.5 x 10^{-3}", "0.0015"),
+        ("10^6", "1000000"),
+        # Numbers beside each other are not one.
+        ("1, 2, 3", "3"),
+        ("1 10 100", "100"),
+        ("10 100 1000", "1000"),
+        ("in 1990 234 people", "234"),
+        ("5. 300", "300"),
+        ("0 500", "500"),
+        ("10–15", "15"),
+        ("2^10", "10"),
+        ("1.000", "1"),
+        ("5 100/200", "5.5"),
+    ],
+)
+def test_thousands_and_powers_of_ten(response: str, value: str) -> None:
+    assert numeric(response, value)
+    assert numeric(f"It is {response} now.", value)
+
+
+@pytest.mark.parametrize(
+    "part", ["12,34,", "1 234", "1{,}234", "3 x 10^", "1.234.", " 123", "answer is 5 = "]
+)
+def test_no_spelling_of_numbers_takes_quadratic_time(part: str) -> None:
+    def find(size: int) -> None:
+        for which in ("last", "first", "answer"):
+            numeric_match(ScorerInput(response=part * (size // len(part)), target="1"), which=which)
+
+    assert grows_no_faster_than_linearly(find, 100_000)
+
+
+@pytest.mark.parametrize(
     ("response", "target", "correct"),
     [
         ("It is 3/4", "0.75", True),
@@ -107,6 +158,14 @@ def test_fractions_and_mixed_numbers(response: str, target: Any, correct: bool) 
         ("The answer is 20 + 22 = 42 apples", "answer", "42"),
         ("The answer is unclear; I count 42", "answer", "42"),
         ("no marker, 42", "answer", "42"),
+        ("The answer is x = 42 (for n=3)", "answer", "42"),
+        ("Answer: 42 since n = 3", "answer", "42"),
+        ("The answer is 42. Because n = 3", "answer", "42"),
+        ("Answer: for n=3, x = 42", "answer", "42"),
+        (r"\boxed{x = 42} as 6 * 7 = 42 and 1 = 1", "answer", "42"),
+        ("The answer to question 3 is 42", "answer", "42"),
+        ("The answer would be 42 km (26 miles)", "answer", "42"),
+        ("The answer is 1 234", "answer", "1234"),
         ("The answer is: -3", "answer", "-3"),
         ("The answer is 5 1/2 of 6", "answer", "5 1/2"),
         ("3/4 of 12", "first", "3/4"),

@@ -50,6 +50,13 @@ def traces(client: Client) -> Made:
     return "/v1/traces", {"project_id": client.project}, made[::-1]
 
 
+def sessions(client: Client) -> Made:
+    made = [new_id() for _ in range(3)]
+    for session_id in made:
+        client.trace(session_id=session_id)
+    return "/v1/sessions", {"project_id": client.project}, made[::-1]
+
+
 def queue(client: Client) -> Made:
     made = [client.trace()[0] for _ in range(3)]
     for trace_id in made:
@@ -78,6 +85,28 @@ def jobs(client: Client) -> Made:
     return "/v1/jobs", {"project_id": client.project}, made
 
 
+def people(client: Client) -> Made:
+    body = {"name": "p", "project_id": client.project}
+    made = [client.made("/v1/people", body)["id"] for _ in range(3)]
+    return "/v1/people", {"project_id": client.project}, made
+
+
+def review_queues(client: Client) -> Made:
+    made = [
+        client.made("/v1/queues", {"name": new_id(), "project_id": client.project})["id"] for _ in range(3)
+    ]
+    return "/v1/queues", {"project_id": client.project}, made[::-1]
+
+
+def review_items(client: Client) -> Made:
+    queue = client.made("/v1/queues", {"name": new_id(), "project_id": client.project})["id"]
+    for _ in range(3):
+        client.post(f"/v1/queues/{queue}/items", {"trace_ids": [client.trace()[0]]})
+    made = [item["id"] for item in client.get(f"/v1/queues/{queue}/items").body["items"]]
+    assert made == sorted(made)
+    return f"/v1/queues/{queue}/items", {}, made
+
+
 def projects(client: Client) -> Made:
     return "/v1/projects", {}, sorted(client.made("/v1/projects", {"name": "p"})["id"] for _ in range(3))
 
@@ -87,26 +116,80 @@ def tokens(client: Client) -> Made:
     return "/v1/tokens", {}, sorted(client.made("/v1/tokens", body)["id"] for _ in range(3))
 
 
+def versions(client: Client) -> Made:
+    dataset, _ = client.dataset("ab")
+    return f"/v1/datasets/{dataset}/versions", {}, ["3", "2", "1"]
+
+
+def changes(client: Client) -> Made:
+    dataset, [first, *others] = client.dataset("abc")
+    assert client.delete(f"/v1/datasets/{dataset}/items/{first}").status == 200
+    return f"/v1/datasets/{dataset}/difference", {"from_version": "2"}, [first, *others]
+
+
+def item_runs(client: Client) -> Made:
+    dataset, [item] = client.dataset("a")
+    experiment = client.experiment(dataset, auto_complete=False)
+    made = client.runs(experiment, [{"dataset_item_id": item, "output": n, "repeat": n} for n in range(3)])
+    return f"/v1/datasets/{dataset}/items/{item}/runs", {}, made[::-1]
+
+
+def backfills(client: Client) -> Made:
+    _, _, [rule, *_] = rules(client)
+    made = [client.made(f"/v1/rules/{rule}/backfills", {})["id"] for _ in range(3)]
+    return f"/v1/rules/{rule}/backfills", {}, made[::-1]
+
+
+def audit(client: Client) -> Made:
+    dataset, three = client.dataset("abc")
+    for item in three:
+        assert client.delete(f"/v1/datasets/{dataset}/items/{item}").status == 200
+    return "/v1/audit", {"project_id": client.project}, three[::-1]
+
+
+def project_scores(client: Client) -> Made:
+    _, _, made = scores(client)
+    return "/v1/scores", {"project_id": client.project}, made[::-1]
+
+
 LISTS: dict[str, Callable[[Client], Made]] = {
     "/v1/datasets": datasets,
     "/v1/datasets/{dataset_id}/items": items,
     "/v1/experiments": experiments,
     "/v1/experiments/{experiment_id}/runs": runs,
     "/v1/scores": scores,
+    "/v1/datasets/{dataset_id}/versions": versions,
+    "/v1/datasets/{dataset_id}/difference": changes,
+    "/v1/datasets/{dataset_id}/items/{item_id}/runs": item_runs,
+    "/v1/rules/{rule_id}/backfills": backfills,
+    "/v1/audit": audit,
     "/v1/traces": traces,
+    "/v1/sessions": sessions,
     "/v1/queue": queue,
     "/v1/annotations": annotations,
     "/v1/rules": rules,
     "/v1/jobs": jobs,
+    "/v1/people": people,
+    "/v1/queues": review_queues,
+    "/v1/queues/{queue_id}/items": review_items,
     "/v1/projects": projects,
     "/v1/tokens": tokens,
 }
 SHARED = ("/v1/projects", "/v1/tokens")
 """Lists that hold what other tests made too."""
-EACH = [pytest.param(make, id=path) for path, make in LISTS.items()]
+EACH = [
+    *(pytest.param(make, id=path) for path, make in LISTS.items()),
+    pytest.param(project_scores, id="/v1/scores of a project"),
+]
 
 
 def key_of(item: dict[str, Any]) -> str:
+    if "object_id" in item:
+        return str(item["object_id"])
+    if "change" in item:
+        return str(item["item"]["id"])
+    if "added_count" in item:
+        return str(item["version"])
     found: str = item.get("id") or item.get("job_id") or item["trace_id"]
     return found
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.ab_suites import wait_for
 from tests.postgres import PostgresServer
 from tests.service import ADMIN, ServiceUnderTest, running_service
 from tests.service_harness import Client, Reply, span
@@ -109,9 +110,87 @@ def dataset(client: Client) -> Asked:
     return Asked("/v1/datasets", {"project_id": client.project, "name": new_id()}, ("description",))
 
 
+def from_span(client: Client) -> Asked:
+    trace_id, _ = client.trace(input="q", output="a")
+    nulls = ("span_id", "use_output", "expected_output", "metadata", "project_id")
+    return Asked(f"/v1/datasets/{client.dataset()[0]}/items/from-span", {"trace_id": trace_id}, nulls)
+
+
+def failed_job(client: Client) -> str:
+    """A job that can never succeed: its target is gone."""
+    trace_id, span_id = client.trace(output="x")
+    config = {"embed": "char_ngrams", "expected_output": "x"}
+    body = {
+        "target_id": span_id,
+        "target_type": "span",
+        "scorer_name": "embedding_similarity",
+        "config": config,
+    }
+    made = client.post("/v1/scores", body)
+    assert made.status == 202, made.raw
+    path = f"/v1/jobs/{made.body['job_id']}"
+    if client.delete(f"/v1/traces/{trace_id}?project_id={client.project}").status == 200:
+        wait_for(lambda: client.get(path).body["status"] in ("failed", "completed"), 120)
+    return path
+
+
+def retry(client: Client) -> Asked:
+    """A job that ended before its target was gone is no failed one: then another is made."""
+    while True:
+        path = failed_job(client)
+        if client.get(path).body["status"] == "failed":
+            return Asked(f"{path}/retry", None)
+
+
+def backfill(client: Client) -> Asked:
+    made = client.made("/v1/rules", rule(client).body)["id"]
+    return Asked(f"/v1/rules/{made}/backfills", {}, ("after", "before"))
+
+
+def review_item(client: Client, action: str, body: dict[str, Any], *, reviewed: bool = False) -> Asked:
+    asked = {"project_id": client.project, "name": new_id(), "reviewers_per_item": 3}
+    queue = client.made("/v1/queues", asked)["id"]
+    client.post(f"/v1/queues/{queue}/items", {"trace_ids": [client.trace()[0]]})
+    item = client.get(f"/v1/queues/{queue}/items").body["items"][0]["id"]
+    if reviewed:
+        client.made(f"/v1/queues/{queue}/items/{item}/review", {"annotator": "b", "notes": "n"})
+    return Asked(f"/v1/queues/{queue}/items/{item}/{action}", {"annotator": "a", **body})
+
+
+def review_queue(client: Client, action: str, body: dict[str, Any]) -> Asked:
+    queue = client.made("/v1/queues", {"project_id": client.project, "name": new_id()})["id"]
+    return Asked(f"/v1/queues/{queue}/{action}", body)
+
+
 POSTS: dict[str, list[Callable[[Client], Asked]]] = {
     "/v1/projects": [lambda _: Asked("/v1/projects", {"name": "p"}, ("id",))],
     "/v1/tokens": [lambda _: Asked("/v1/tokens", {"name": "t", "role": "admin"}, ("project_id",))],
+    "/v1/people": [lambda client: Asked("/v1/people", {"name": new_id(), "project_id": client.project})],
+    "/v1/people/{person_id}/login-link": [
+        lambda client: Asked(
+            f"/v1/people/{client.made('/v1/people', {'name': 'p', 'project_id': client.project})['id']}/login-link",
+            None,
+        )
+    ],
+    "/v1/queues": [
+        lambda client: Asked(
+            "/v1/queues",
+            {"project_id": client.project, "name": new_id()},
+            ("description", "form", "judge_scorer"),
+        )
+    ],
+    "/v1/queues/{queue_id}/items": [
+        lambda client: review_queue(client, "items", {"trace_ids": [client.trace()[0]]})
+    ],
+    "/v1/queues/{queue_id}/next": [lambda client: review_queue(client, "next", {"annotator": "a"})],
+    "/v1/queues/{queue_id}/items/{review_item_id}/review": [
+        lambda client: review_item(client, "review", {"answers": {"label": "correct"}, "notes": None})
+    ],
+    "/v1/queues/{queue_id}/items/{review_item_id}/skip": [lambda client: review_item(client, "skip", {})],
+    "/v1/queues/{queue_id}/items/{review_item_id}/flag": [lambda client: review_item(client, "flag", {})],
+    "/v1/queues/{queue_id}/items/{review_item_id}/adjudicate": [
+        lambda client: review_item(client, "adjudicate", {"notes": "settled"}, reviewed=True)
+    ],
     "/v1/datasets": [dataset],
     "/v1/datasets/{dataset_id}/items": [
         lambda client: Asked(
@@ -133,6 +212,12 @@ POSTS: dict[str, list[Callable[[Client], Asked]]] = {
     "/v1/experiments/{experiment_id}/threshold": [threshold],
     "/v1/scores": [score, unscored, judged],
     "/v1/scores/batch": [batch],
+    "/v1/datasets/{dataset_id}/items/from-span": [from_span],
+    "/v1/jobs/{job_id}/retry": [retry],
+    "/v1/jobs/retry": [
+        lambda client: Asked("/v1/jobs/retry", {"project_id": client.project}, ("scorer_name", "rule_id"))
+    ],
+    "/v1/rules/{rule_id}/backfills": [backfill],
     "/v1/rules": [rule],
     "/v1/traces/ingest": [ingest],
     "/v1/traces": [otlp],
@@ -183,7 +268,8 @@ def send(client: Client, asked: Asked, **headers: str) -> Reply:
 
 
 def test_every_POST_there_is_is_here() -> None:
-    assert set(POSTS) == {route.path for route in all_routes() if route.method == "POST"}
+    paths = {route.path for route in all_routes() if route.method == "POST"}
+    assert set(POSTS) == {path for path in paths if path.startswith("/v1/")}
 
 
 @pytest.mark.parametrize("make", EACH)
@@ -210,6 +296,8 @@ def test_the_same_key_repeats_the_first_answer_and_another_body_is_CONFLICT(
     if asked.path == "/v1/tokens":
         # The one secret that is not kept.
         assert again.body == {**first.body, "token": ""}
+    elif "/people" in asked.path:
+        assert again.body == {**first.body, "login_path": ""}
     else:
         assert again.raw == first.raw
     if asked.path != "/v1/traces":  # OTLP's answers are the same for a span that is sent again

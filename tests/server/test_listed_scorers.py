@@ -207,6 +207,19 @@ def test_a_scorer_that_hangs_does_not_keep_the_server_from_stopping(
         assert job_end(client, job["job_id"]) == ("scored", 0.5)
 
 
+def _skipped_everywhere(client: Client, output: str) -> list[dict[str, str]]:
+    """What a batch, a run and a span say about an inline score of `wild` that does not exist."""
+    run = client.run(output)
+    target = {"target_id": run, "target_type": "run", "scorer_name": "wild"}
+    batch = client.made("/v1/scores/batch", {"scores": [target]})
+    dataset, [item] = client.dataset(["a"])
+    inline = {"dataset_item_id": item, "output": output, "scores": [{"scorer_name": "wild"}]}
+    runs = client.made(f"/v1/experiments/{client.experiment(dataset)}/runs", {"runs": [inline]})
+    spans = client.spans(span(output=output, scores=[{"scorer_name": "wild"}])).body
+    found = [*batch["skipped"], *runs["skipped"], *spans["skipped"]]
+    return [{key: one[key] for key in ("reason", "message")} for one in found]
+
+
 def test_what_a_scorer_returns_is_checked(service_url: str, tmp_path: Path, theirs: dict[str, str]) -> None:
     """Out of range is unscored, a label is a label, and an error is an error and no zero."""
     with serving(service_url, tmp_path, "wild", **theirs) as client:
@@ -217,8 +230,15 @@ def test_what_a_scorer_returns_is_checked(service_url: str, tmp_path: Path, thei
 
         assert answer("reward 0.25") == 0.25
         assert answer("label fine") == "fine"
-        assert answer("reward 1.5") == {"score": None, "reason": "out_of_range"}
-        assert answer("reward -0.001") == {"score": None, "reason": "out_of_range"}
+        far = {
+            "score": None,
+            "reason": "out_of_range",
+            "message": "the scorer's value is 1.5; a score is from 0 to 1",
+        }
+        assert answer("reward 1.5") == far
+        assert answer("reward -0.001") == {**far, "message": far["message"].replace("1.5", "-0.001")}  # type: ignore[union-attr]
+        skipped = _skipped_everywhere(client, "reward 1.5")
+        assert skipped == [{key: far[key] for key in ("reason", "message")}] * 3
         assert repr(answer("reward -0.0")) == "0.0"
         for bad in ("reward nan", "reward inf", "label", "label a\x00b"):
             assert answer(bad)["error"] == "bad_result", bad

@@ -18,6 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from evenhand.core.errors import InputError
 from evenhand.core.spans import SpanRecord
+from evenhand.server.ingest.costs import PriceBook
 from evenhand.server.ingest.otlp import Rejected, to_record
 from evenhand.server.ingest.otlp_wire import (
     JSON,
@@ -100,7 +101,7 @@ def wire_body(*spans: Span, resource: dict[str, Any] | None = None) -> bytes:
 
 def record(attributes: dict[str, Any], **fields: Any) -> SpanRecord:
     [wire] = read_protobuf(wire_body(span_message(attributes, **fields)))
-    return to_record(wire, RECEIVED)
+    return to_record(wire, RECEIVED, PriceBook())
 
 
 def test_a_GenAI_span_maps_to_model_tokens_input_and_output() -> None:
@@ -206,7 +207,10 @@ def test_resource_attributes_are_metadata_and_the_span_wins() -> None:
         resource={"service.name": "shop", "env": "resource", "telemetry.sdk.language": "python"},
     )
     [wire] = read_protobuf(body)
-    assert json.loads(to_record(wire, RECEIVED).metadata) == {"service.name": "shop", "env": "span"}
+    assert json.loads(to_record(wire, RECEIVED, PriceBook()).metadata) == {
+        "service.name": "shop",
+        "env": "span",
+    }
 
 
 @pytest.mark.parametrize(
@@ -216,7 +220,7 @@ def test_resource_attributes_are_metadata_and_the_span_wins() -> None:
 def test_case_7_a_double_that_JSON_cannot_carry_is_kept_as_a_string(value: float, stored: object) -> None:
     assert json.loads(record({"x": value}).metadata) == {"x": stored}
     [wire] = read_json(json_body({"x": value}))
-    assert json.loads(to_record(wire, RECEIVED).metadata) == {"x": stored}
+    assert json.loads(to_record(wire, RECEIVED, PriceBook()).metadata) == {"x": stored}
 
 
 def json_body(attributes: dict[str, Any], **fields: Any) -> bytes:
@@ -233,7 +237,7 @@ def json_body(attributes: dict[str, Any], **fields: Any) -> bytes:
 
 def test_case_8_int64_written_as_a_string_is_an_integer() -> None:
     [wire] = read_json(json_body({"gen_ai.usage.input_tokens": 7, "other": 7}))
-    made = to_record(wire, RECEIVED)
+    made = to_record(wire, RECEIVED, PriceBook())
     assert made.tokens_input == 7
     assert json.loads(made.metadata) == {"other": 7}
 
@@ -250,8 +254,8 @@ values = st.recursive(
 def test_both_encodings_give_the_same_record(attributes: dict[str, Any]) -> None:
     [binary] = read_protobuf(wire_body(span_message(attributes)))
     [text] = read_json(json_body(attributes))
-    made = to_record(binary, RECEIVED)
-    assert made == to_record(text, RECEIVED)
+    made = to_record(binary, RECEIVED, PriceBook())
+    assert made == to_record(text, RECEIVED, PriceBook())
     for value in json.loads(made.metadata).values():
         assert value is None or isinstance(value, str | int | float | bool)
 
@@ -307,7 +311,7 @@ def test_bytes_that_are_no_request_are_an_input_error(body: bytes) -> None:
 def test_a_time_that_is_none_rejects_the_span_alone(time: str) -> None:
     [wire] = read_json(json_body({}, startTimeUnixNano=time))
     with pytest.raises(Rejected, match="nanoseconds"):
-        to_record(wire, RECEIVED)
+        to_record(wire, RECEIVED, PriceBook())
 
 
 def test_a_very_long_name_is_kept_in_the_metadata() -> None:

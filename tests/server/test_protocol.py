@@ -87,6 +87,19 @@ def test_a_connection_serves_many_requests(service: ServiceUnderTest) -> None:
             assert "connection" not in headers
 
 
+def test_an_answer_is_the_same_on_a_kept_and_on_a_closing_connection(service: ServiceUnderTest) -> None:
+    """The first is written whole by our protocol, the second goes through uvicorn's ASGI messages."""
+    for request in (get("/v1/projects"), get("/v1/nothing"), post(b"{}"), post(dataset("")), get("/docs")):
+        with wire(service) as connection:
+            connection.send(request)
+            kept = connection.answer()
+            connection.send(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+            closing = connection.answer()
+            assert closing[1].pop("connection") == "close"
+            assert closing == kept
+            assert connection.closed()
+
+
 def test_requests_sent_ahead_are_answered_in_order(service: ServiceUnderTest) -> None:
     names = [f"ahead {n}" for n in range(50)]
     with wire(service) as connection:

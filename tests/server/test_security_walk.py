@@ -1,5 +1,6 @@
 """Deny by default: the route table itself is walked, so a new endpoint cannot be forgotten."""
 
+import json
 import re
 from typing import Any
 
@@ -29,7 +30,8 @@ def walk(client: Client, route: Route, values: dict[str, str]) -> Any:
         return client.get(path, **({"project_id": values["project_id"]} if "project_id" in values else {}))
     if route.method == "DELETE":
         return client.delete(path)
-    return client.post_raw(path, BODIES.get(label(route), b"{}"), route.media_types[0])
+    body = BODIES.get(label(route), b"{}")
+    return client.request(route.method, path, body, {"Content-Type": route.media_types[0]})
 
 
 BODIES: dict[str, bytes] = {}
@@ -59,6 +61,14 @@ def test_case_22_a_reader_writing_is_403(client: Client, route: Route) -> None:
     reader.close()
 
 
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.role != "review"], ids=label)
+def test_a_reviewer_sees_nothing_but_review_queues(client: Client, route: Route) -> None:
+    reviewer = client.again(token=token(client, "review"))
+    reply = walk(reviewer, route, {"project_id": client.project})
+    assert (reply.status, code_of(route, reply)) == (403, "FORBIDDEN")
+    reviewer.close()
+
+
 def token(client: Client, role: str, project: str | None = None) -> str:
     body = {"name": "t", "role": role, "project_id": project or client.project}
     made: str = client.made("/v1/tokens", body)["token"]
@@ -79,8 +89,20 @@ def belongings(client: Client) -> dict[str, str]:
     own_token = client.made("/v1/tokens", {"name": "t", "role": "read", "project_id": client.project})["id"]
     client.spans(span())
     [job, *_] = client.get("/v1/jobs", project_id=client.project).body["items"]
+    person = client.made("/v1/people", {"name": "p", "project_id": client.project})["id"]
+    queue = client.made(
+        "/v1/queues", {"project_id": client.project, "name": new_id(), "reviewers_per_item": 5}
+    )["id"]
+    client.post(f"/v1/queues/{queue}/items", {"trace_ids": [trace_id]})
+    reviewed = client.post(f"/v1/queues/{queue}/next", {"annotator": "first"}).body["item"]["id"]
+    client.made(
+        f"/v1/queues/{queue}/items/{reviewed}/review", {"annotator": "first", "answers": {"label": "other"}}
+    )
     return {
         "project_id": client.project,
+        "person_id": person,
+        "queue_id": queue,
+        "review_item_id": reviewed,
         "dataset_id": dataset,
         "item_id": item,
         "experiment_id": experiment,
@@ -92,6 +114,7 @@ def belongings(client: Client) -> dict[str, str]:
         "rule_id": rule,
         "token_id": own_token,
         "job_id": job["job_id"],
+        "backfill_id": client.made(f"/v1/rules/{rule}/backfills", {})["id"],
     }
 
 
@@ -123,8 +146,26 @@ def bodies(values: dict[str, str]) -> dict[str, Any]:
             "scorer_name": "regex",
             "config": {"pattern": "a"},
         },
+        "PATCH /v1/rules/{rule_id}": {"paused": True},
+        "POST /v1/jobs/retry": {"project_id": project},
+        "POST /v1/datasets/{dataset_id}/items/from-span": {"trace_id": values["trace_id"]},
         "POST /v1/projects": {"id": f"new-{new_id()}", "name": "n"},
         "POST /v1/tokens": {"name": "n", "role": "read", "project_id": project},
+        "POST /v1/people": {"name": "n", "project_id": project},
+        "POST /v1/queues": {"name": "n", "project_id": project},
+        "PATCH /v1/queues/{queue_id}": {"closed": True},
+        "POST /v1/queues/{queue_id}/items": {"trace_ids": [values["trace_id"]]},
+        "POST /v1/queues/{queue_id}/next": {"annotator": "a"},
+        "POST /v1/queues/{queue_id}/items/{review_item_id}/review": {
+            "annotator": "a",
+            "answers": {"label": "correct"},
+        },
+        "POST /v1/queues/{queue_id}/items/{review_item_id}/skip": {"annotator": "a"},
+        "POST /v1/queues/{queue_id}/items/{review_item_id}/flag": {"annotator": "a"},
+        "POST /v1/queues/{queue_id}/items/{review_item_id}/adjudicate": {
+            "annotator": "a",
+            "answers": {"label": "correct"},
+        },
     }
 
 
@@ -179,7 +220,8 @@ def call(client: Client, route: Route, values: dict[str, str], given: dict[str, 
         return reply._replace(raw=b'{"error": {"code": "NOT_FOUND"}}')
     if route.path.endswith("/import"):
         return client.post_raw(path, b'{"input": 1}\n', "application/x-ndjson")
-    return client.post(path, given.get(label(route), {}))
+    body = json.dumps(given.get(label(route), {})).encode()
+    return client.request(route.method, path, body, {"Content-Type": "application/json"})
 
 
 def state(client: Client, values: dict[str, str]) -> Any:

@@ -23,7 +23,7 @@ def test_the_curl_examples_print_what_the_page_says(tmp_path: Path) -> None:
 def test_the_first_page_asks_for_the_login_link_and_a_wrong_code_opens_nothing(tmp_path: Path) -> None:
     with running_service(f"sqlite:///{tmp_path / 'e.db'}") as service:
         page = service.raw("GET", "/", token=None)
-        assert page.status == 200
+        assert page.status == 401
         assert b"login link" in page.body
         assert service.raw("GET", "/login?code=wrong", token=None).status == 401
 

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,18 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, StreamingAnswer
 from evenhand.server.http.openapi import document
 from evenhand.server.http.routes import Route
+from evenhand.server.streams import (
+    EVENTS,
+    NDJSON,
+    Event,
+    event_text,
+    events_answer,
+    ndjson_answer,
+    read_pages,
+)
 from evenhand.server.table import all_routes
 from evenhand.store.connection import Connection
 
-NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
 LINES = 20_000
 WAIT = 60
 
@@ -33,23 +40,33 @@ class Streams:
         self.sent = 0
         self.closed = threading.Event()
 
-    async def _export(self, call: Call) -> AsyncGenerator[bytes, None]:
+    async def _export(self, call: Call) -> AsyncGenerator[list[dict[str, int]], None]:
         try:
-            for start in range(0, LINES, 1_000):
-                rows = await call.read(partial(_rows, start))
-                yield b"".join(b"%b\n" % json.dumps(row).encode() for row in rows)
+            async for rows in read_pages(call, _rows_after, lambda row: row["n"]):
+                yield rows
                 self.sent += len(rows)
         finally:
             self.closed.set()
 
-    async def _events(self) -> AsyncGenerator[bytes, None]:
+    async def _events(self) -> AsyncGenerator[Event, None]:
         try:
             while True:
-                yield b"data: %d\n\n" % self.sent
+                yield Event(data={"sent": self.sent}, name="progress", id=str(self.sent))
                 self.sent += 1
                 await asyncio.sleep(0.001)
         finally:
             self.closed.set()
+
+    async def _silence(self) -> AsyncGenerator[Event, None]:
+        try:
+            await asyncio.sleep(WAIT * 10)
+            yield Event(data=None)
+        finally:
+            self.closed.set()
+
+    async def _three(self) -> AsyncGenerator[Event, None]:
+        for number in range(3):
+            yield Event(data=number)
 
     async def _flood(self) -> AsyncGenerator[bytes, None]:
         try:
@@ -64,10 +81,16 @@ class Streams:
         raise RuntimeError("on purpose")
 
     async def export(self, call: Call) -> Answer:
-        return StreamingAnswer(self._export(call), content_type=NDJSON.encode())
+        return ndjson_answer(self._export(call), file_name='scores "of"\r\nMünchen.jsonl')
 
     async def events(self, call: Call) -> Answer:
-        return StreamingAnswer(self._events(), content_type=EVENTS.encode(), endless=True)
+        return events_answer(self._events())
+
+    async def silence(self, call: Call) -> Answer:
+        return events_answer(self._silence(), heartbeat_seconds=0.01)
+
+    async def three(self, call: Call) -> Answer:
+        return events_answer(self._three())
 
     async def flood(self, call: Call) -> Answer:
         return StreamingAnswer(self._flood(), content_type=EVENTS.encode(), endless=True)
@@ -88,14 +111,17 @@ class Streams:
             for path, handler, kind in (
                 ("/v1/test/export", self.export, NDJSON),
                 ("/v1/test/events", self.events, EVENTS),
+                ("/v1/test/silence", self.silence, EVENTS),
+                ("/v1/test/three", self.three, EVENTS),
                 ("/v1/test/flood", self.flood, EVENTS),
                 ("/v1/test/failing", self.failing, NDJSON),
             )
         )
 
 
-def _rows(start: int, connection: Connection) -> list[dict[str, int]]:
-    return [{"n": number} for number in range(start, start + 1_000)]
+def _rows_after(connection: Connection, after: int | None) -> list[dict[str, int]]:
+    start = 0 if after is None else after + 1
+    return [{"n": number} for number in range(start, min(start + 1_000, LINES))]
 
 
 @pytest.fixture
@@ -124,6 +150,7 @@ def test_an_export_is_sent_in_chunks_and_the_connection_is_kept(
         assert (answer.status, answer.headers["content-type"]) == (200, NDJSON)
         assert (answer.headers["transfer-encoding"], answer.headers["content-length"]) == ("chunked", None)
         assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["content-disposition"] == 'attachment; filename="scores_of_M_nchen.jsonl"'
         assert [json.loads(line)["n"] for line in answer.read().splitlines()] == list(range(LINES))
         connection.request("GET", "/healthz")
         assert connection.getresponse().read() == b'{"status":"ok"}'
@@ -134,8 +161,31 @@ def test_an_export_is_sent_in_chunks_and_the_connection_is_kept(
 def test_events_arrive_while_the_answer_is_being_made(service: ServiceUnderTest, streams: Streams) -> None:
     with closing(asked(service, "/v1/test/events")) as connection:
         answer = connection.getresponse()
-        assert answer.readline() == b"data: 0\n"
+        lines = [answer.readline() for _ in range(6)]
+        assert lines == [b": open\n", b"\n", b"id: 0\n", b"event: progress\n", b'data: {"sent":0}\n', b"\n"]
         assert not streams.closed.is_set()
+
+
+def test_an_event_stream_without_news_shows_that_it_is_alive(
+    service: ServiceUnderTest, streams: Streams
+) -> None:
+    with closing(asked(service, "/v1/test/silence")) as connection:
+        answer = connection.getresponse()
+        assert [answer.readline() for _ in range(6)] == [b": open\n", b"\n", *[b": waiting\n", b"\n"] * 2]
+        assert not streams.closed.is_set()
+    assert streams.closed.wait(WAIT)
+
+
+def test_an_event_stream_that_ends_is_complete(service: ServiceUnderTest) -> None:
+    with closing(asked(service, "/v1/test/three")) as connection:
+        assert connection.getresponse().read() == b": open\n\ndata: 0\n\ndata: 1\n\ndata: 2\n\n"
+
+
+def test_an_event_cannot_smuggle_in_another_one() -> None:
+    assert event_text(Event(data="a\n\ndata: b")) == b'data: "a\\n\\ndata: b"\n\n'
+    for hostile in (Event(data=1, name="a\ndata: 2"), Event(data=1, id="a\rdata: 2")):
+        with pytest.raises(ValueError, match="one line"):
+            event_text(hostile)
 
 
 @pytest.mark.parametrize("behind", [b"", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
@@ -187,7 +237,7 @@ def test_a_stopping_server_ends_endless_streams_properly(tmp_path: Path, streams
     ) as service:
         connection = asked(service, "/v1/test/events")
         answer = connection.getresponse()
-        assert answer.readline() == b"data: 0\n"
+        assert answer.readline() == b": open\n"
     with closing(connection):
         assert answer.read().endswith(b"\n\n")  # no IncompleteRead
     assert streams.closed.is_set()

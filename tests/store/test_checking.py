@@ -21,6 +21,7 @@ from evenhand.store.runs import NewRun, add_runs
 from evenhand.store.schema import expected_schema
 from evenhand.store.scores import Measurement, ScoreRequest, store_requests
 from evenhand.store.summaries import read_scorer
+from evenhand.store.targets import TargetName
 from evenhand.store.versions import version_totals
 
 VALUES: list[float | str] = [0.0, 1.0, 0.1, 0.7, 1e-300, 5e-324, 0.30000000000000004, 1 / 3, "good", "bad"]
@@ -55,9 +56,7 @@ async def score_at_random(database: Database, runs: list[str], count: int) -> No
             version=computed[1],
             options=computed[2],
         )
-        return ScoreRequest(
-            target_type="run", target_id=rng.choice(runs), scope=None, measurement=measurement
-        )
+        return ScoreRequest(target=TargetName("run", rng.choice(runs)), measurement=measurement)
 
     for _ in range(4):
         await asyncio.gather(*(database.write_item(store_requests, request()) for _ in range(count // 4)))
@@ -199,6 +198,11 @@ DAMAGES = {
     "traces SET metadata = '{}'": """trace t of default: metadata is {}, counted {"k": 1}""",
     "traces SET facets = ''": """trace t of default: facets is , counted ["k","1"]""",
     "traces SET models = ''": """trace t of default: models is [], counted ['"m"']""",
+    "traces SET cost_pico = 1": "trace t of default: cost_pico is 1, counted 500000000000",
+    "traces SET cost_known = 2": "trace t of default: cost_known is 2, counted 1",
+    "traces SET cost_unknown = 2": "trace t of default: cost_unknown is 2, counted 1",
+    "traces SET user_id = 'x'": "trace t of default: user_id is x, which no span of it names",
+    "sessions SET id = 'x'": "trace t of default: its session c is not listed",
 }
 """What can go wrong, and the one sentence that says so."""
 
@@ -226,6 +230,9 @@ def fill(service: ServiceUnderTest) -> dict[str, str]:
         end_time="2026-02-21T22:00:01.000Z",
         metadata={"k": 1},
         model="m",
+        session_id="c",
+        user_id="u",
+        cost_usd=0.5,
         **tokens,
     )
     child = span(trace_id="t", id="1", parent_span_id="0", error={"message": "x"}, **tokens)

@@ -10,19 +10,24 @@ from tests.plans import rows_read, watched_postgres, watched_sqlite
 from tests.postgres import PostgresServer
 
 from evenhand.store.annotations import list_annotations, project_of_annotations
+from evenhand.store.audit import list_audit
+from evenhand.store.backfills import list_backfills
 from evenhand.store.connection import Connection, Value
 from evenhand.store.database import changing
+from evenhand.store.dataset_versions import list_changes, list_item_runs, list_versions
 from evenhand.store.datasets import list_datasets, list_items
 from evenhand.store.experiments import list_experiments
 from evenhand.store.jobs import any_claimable, list_jobs, open_job_count
 from evenhand.store.projects import list_projects
 from evenhand.store.runs import RunFilter, list_runs
-from evenhand.store.scores import list_scores, scores_of_runs
+from evenhand.store.score_hours import list_hours, scorers_of_project
+from evenhand.store.scores import ScoreFilter, list_project_scores, list_scores, scores_of_runs
 from evenhand.store.scoring_rules import list_rules
-from evenhand.store.targets import Target, find_targets
+from evenhand.store.targets import Target, TargetName, find_targets
 from evenhand.store.tokens import list_tokens
 from evenhand.store.traces import TraceFilter, find_trace, get_trace, list_queue, list_traces
 
+INSTANT = "2026-01-01T00:00:00.000Z"
 FEW = 60
 MANY = 6_000
 PAGE = 21
@@ -49,11 +54,27 @@ TABLES = {
     ),
     "datasets": Table(
         "id, project_id, name, version, item_count, created_at, updated_at",
-        lambda who, n: (key(n), who, key(n), 1, 0, "", ""),
+        lambda who, n: (key(n), who, key(n), 2, 0, "", ""),
     ),
     "dataset_items": Table(
-        "id, dataset_id, version, input, created_at",
-        lambda who, n: (key(n), key(OWNERS[who][0]), 1, "1", ""),
+        "id, dataset_id, version, input, created_at, removed_in",
+        lambda who, n: (key(n), key(OWNERS[who][0]), 1 + n % 2, "1", "", 2 if n % 6 == 0 else None),
+    ),
+    "dataset_versions": Table(
+        "dataset_id, version, added_count, removed_count, item_count, created_at",
+        lambda who, n: (key(OWNERS[who][0]), n + 1, 0, 0, 0, ""),
+    ),
+    "backfills": Table(
+        "id, project_id, rule_id, status, position, end_key, trace_count, job_count, created_at, updated_at",
+        lambda who, n: (key(n), who, key(OWNERS[who][0]), "completed", "", "", 0, 0, "", ""),
+    ),
+    "audit_log": Table(
+        "id, project_id, actor, action, object_type, object_id, details, created_at",
+        lambda who, n: (key(n), who, "", "delete", "", "", "{}", ""),
+    ),
+    "score_hours": Table(
+        "project_id, scorer_name, hour, score_count, total, squares, minimum, maximum, label_count",
+        lambda who, n: (who, "s", f"h{key(n)}", 1, 0.0, 0.0, 0.0, (n % 10) / 10, 0),
     ),
     "experiments": Table(
         "id, project_id, name, dataset_id, dataset_version, status, auto_complete, run_count, covered_count, created_at",
@@ -69,7 +90,7 @@ TABLES = {
         lambda who, n: (
             key(n), who, "span" if n % 4 == 2 else "run",
             {2: "root", 0: key(OWNERS[who][0])}.get(n % 4, key(n)), key(n) if n % 4 == 2 else None,
-            "s", (n % 11) / 10, "custom", "",
+            "s", (n % 11) / 10, "custom", INSTANT,
         ),
     ),
     "traces": Table(
@@ -96,8 +117,8 @@ TABLES = {
         ),
     ),
     "scoring_rules": Table(
-        "id, project_id, name, filter, sample_rate, scorer_name, config, created_at",
-        lambda who, n: (key(n), who, key(n), "{}", 1.0, "s", "{}", ""),
+        "id, project_id, name, filter, sample_rate, scorer_name, config, created_at, paused",
+        lambda who, n: (key(n), who, key(n), "{}", 1.0, "s", "{}", "", 0),
     ),
 }  # fmt: skip
 
@@ -141,6 +162,47 @@ LISTS: dict[str, Question] = {
     "all tokens": lambda c, who, place: list_tokens(c, scope=None, after=place, limit=PAGE),
     "datasets": lambda c, who, place: list_datasets(c, project_id=who, before=place, limit=PAGE),
     "items": lambda c, who, place: list_items(c, key(OWNERS[who][0]), scope=who, after=place, limit=PAGE),
+    "items of a version": lambda c, who, place: list_items(
+        c, key(OWNERS[who][0]), scope=who, after=place, limit=PAGE, version=1
+    ),
+    "versions": lambda c, who, place: list_versions(
+        c, key(OWNERS[who][0]), scope=who, before=None, limit=PAGE
+    ),
+    "changes": lambda c, who, place: list_changes(
+        c, key(OWNERS[who][0]), scope=who, start=1, end=2, after=None, limit=PAGE
+    ),
+    "changes further on": lambda c, who, place: list_changes(
+        c, key(OWNERS[who][0]), scope=who, start=1, end=2, after=("removed", 2, key(3)), limit=PAGE
+    ),
+    "runs of an item": lambda c, who, place: list_item_runs(
+        c, key(OWNERS[who][0]), scope=who, before=place, limit=PAGE
+    ),
+    "backfills": lambda c, who, place: list_backfills(
+        c, key(OWNERS[who][0]), scope=who, before=place, limit=PAGE
+    ),
+    "audit": lambda c, who, place: list_audit(c, project_id=who, before=place, limit=PAGE),
+    "scores of a project": lambda c, who, place: list_project_scores(
+        c, project_id=who, narrow=ScoreFilter(), before=(INSTANT, place) if place else None, limit=PAGE
+    ),
+    "scores of a scorer": lambda c, who, place: list_project_scores(
+        c,
+        project_id=who,
+        narrow=ScoreFilter(scorer_name="s"),
+        before=(INSTANT, place) if place else None,
+        limit=PAGE,
+    ),
+    "scores by value": lambda c, who, place: list_project_scores(
+        c,
+        project_id=who,
+        narrow=ScoreFilter(scorer_name="s", min_value=0.95),
+        before=(INSTANT, place) if place else None,
+        limit=PAGE,
+    ),
+    "scores by no value": lambda c, who, place: list_project_scores(
+        c, project_id=who, narrow=ScoreFilter(scorer_name="s", min_value=1.0), before=None, limit=PAGE
+    ),
+    "hours": lambda c, who, place: list_hours(c, project_id=who, scorer_name="s"),
+    "scorers": lambda c, who, place: scorers_of_project(c, who),
     "experiments": lambda c, who, place: list_experiments(c, project_id=who, before=place, limit=PAGE),
     "runs": runs(),
     "runs that were scored": runs(scorer_name="s"),
@@ -165,7 +227,7 @@ LISTS: dict[str, Question] = {
     "traces by metadata": traces(metadata=(("k", "3"),)),
     "a trace": lambda c, who, place: get_trace(c, f"trace {OWNERS[who][2]}", scope=who),
     "a trace of any project": lambda c, who, place: find_trace(c, f"trace {OWNERS[who][3]}", scope=None),
-    "a span": lambda c, who, place: find_targets(c, [("span", "root", who)]),
+    "a span": lambda c, who, place: find_targets(c, [TargetName("span", "root", who)]),
     "queue": lambda c, who, place: list_queue(c, project_id=who, status=None, after=place, limit=PAGE),
     "pending": lambda c, who, place: list_queue(c, project_id=who, status="pending", after=place, limit=PAGE),
     "annotated": lambda c, who, place: list_queue(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.store.test_checking import experiment_with_runs
 
 from evenhand.cli.db import command as db
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database, open_database, pick_dialect
+from evenhand.store.dataset_versions import list_versions
 from evenhand.store.migrations import known_migrations, migrate
 from evenhand.store.projects import create_project
 from evenhand.store.schema import differences, expected_schema, read_schema
@@ -26,6 +26,35 @@ OLD_TOTALS = (
 )
 
 
+def datasets_as_before(connection: Connection) -> None:
+    """Six runs on a dataset that knew only how many items it has: two versions, the second with three items."""
+    for statement in (
+        "INSERT INTO projects (id, name, created_at) VALUES ('p', 'p', 't0')",
+        (
+            "INSERT INTO datasets (id, project_id, name, version, item_count, created_at, updated_at)"
+            " VALUES ('d', 'p', 'd', 2, 3, 't1', 't2')"
+        ),
+        (
+            "INSERT INTO experiments (id, project_id, name, dataset_id, dataset_version, status, auto_complete, run_count,"
+            " covered_count, created_at) VALUES ('e', 'p', 'e', 'd', 2, 'running', 0, 6, 3, 't3')"
+        ),
+    ):
+        connection.run(statement)
+    for item in "abc":
+        connection.run(
+            "INSERT INTO dataset_items (id, dataset_id, version, input, created_at) VALUES (?, 'd', 2, '1', 't2')",
+            item,
+        )
+        for repeat in range(2):
+            connection.run(
+                "INSERT INTO runs (id, project_id, experiment_id, dataset_item_id, repeat_number, output, created_at)"
+                " VALUES (?, 'p', 'e', ?, ?, '1', 't4')",
+                f"run-{item}-{repeat}",
+                item,
+                repeat,
+            )
+
+
 def score_as_before(connection: Connection) -> None:
     """Scores as they were stored before a score knew its scorer's version."""
     for statement in (OLD_SCORE, *OLD_TOTALS):
@@ -34,7 +63,7 @@ def score_as_before(connection: Connection) -> None:
 
 ROWS_AFTER: dict[int, Callable[[Connection], object]] = {
     1: lambda c: create_project(c, project_id="old", name="old"),
-    3: lambda c: experiment_with_runs(c, items=3, repeats=2),
+    3: datasets_as_before,
     13: score_as_before,
 }
 """Data that is there before the migrations after the number."""
@@ -87,6 +116,8 @@ def test_a_database_migrated_step_by_step_with_data_in_it_has_the_same(database_
             lambda c: c.all("SELECT canonical_name, scorer_version, scorer_options FROM scores")
         )
         assert old == [(None, None, None)] * 3
+        versions = database.read_now(lambda c: list_versions(c, "d", scope=None, before=None, limit=9))
+        assert [(one.version, one.added_count, one.item_count) for one in versions] == [(2, 3, 3), (1, 0, 0)]
     finally:
         database.close()
     fine = CliRunner().invoke(db, ["check", "--database", database_url])

@@ -9,14 +9,16 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from evenhand.benchmarks.items import is_conversation, read_item
 from evenhand.benchmarks.template import Template, as_text, missing_column
 from evenhand.core.errors import InputError, OptionError
+from evenhand.datasets.sources import GivenRows
 from evenhand.scoring.registry import Scorer, scorer
 from evenhand.scoring.types import ScorerInput
 
 Row = Mapping[str, Any]
-Rows = str | Path | Callable[[], Iterable[Row]]
-"""Where rows come from: `hf://org/name?config=&split=`, a file, or a function."""
+Rows = str | Path | GivenRows | Callable[[], Iterable[Row]]
+"""Where rows come from: `hf://org/name?config=&split=`, a file, a function, or rows that are there already."""
 Prompt = str | Sequence[Mapping[str, str]] | Callable[[Row], Any]
 """What is asked: a template, a list of messages whose contents are templates, or a function of the row."""
 ROLES = ("system", "user", "assistant")
@@ -42,6 +44,17 @@ class Problem(Struct, frozen=True, kw_only=True):
     """The expected answer."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """The row's other fields, `category` among them when there is one."""
+    input: Any = None
+    """What a task is given: the row's `input`. None in benchmarks with a prompt, whose `turns` say what is asked."""
+
+    @property
+    def asked(self) -> Any:
+        """What is asked, for whoever takes one value: the input, the only message, or all of them."""
+        if self.input is not None:
+            return self.input
+        if len(self.turns) == 1:
+            return self.turns[0].content
+        return [{"role": turn.role, "content": turn.content} for turn in self.turns]
 
 
 class Benchmark(Struct, frozen=True, kw_only=True):
@@ -53,8 +66,11 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     """Where the rows come from."""
     scorer: Scorer
     """What measures a response."""
+    further_scorers: Mapping[str, Scorer] = field(default_factory=dict)
+    """What else measures it, by name; the numbers of `scorer` are the headline."""
     prompt: Prompt = ""
-    """A template, a list of messages whose contents are templates, or a function of the row."""
+    """A template, a list of messages whose contents are templates, or a function of the row. Empty (without a
+    `seed_fn`) for rows that are items of a task: `input`, `expected`, `metadata`."""
     target_field: str = "target"
     """The column with the expected answer."""
     system_prompt: str = ""
@@ -95,12 +111,23 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     def __call__(self, sample: ScorerInput) -> Any:
         return self.scorer(sample)
 
+    @property
+    def scorers(self) -> dict[str, Scorer]:
+        """Every scorer by name, the one of the headline first."""
+        return {self.scorer.name: self.scorer, **self.further_scorers}
+
+    @property
+    def has_items(self) -> bool:
+        """Whether the rows are items of a task: there is no prompt that would make messages of them."""
+        return not self.prompt and self.seed_fn is None
+
 
 def benchmark(
     name: str,
     dataset: Rows,
     prompt: Prompt = "",
     *,
+    further_scorers: Mapping[str, Scorer] = MappingProxyType({}),
     target_field: str = "target",
     system_prompt: str = "",
     field_mapping: Mapping[str, str] = MappingProxyType({}),
@@ -129,6 +156,7 @@ def benchmark(
             name=name,
             dataset=dataset,
             scorer=function if isinstance(function, Scorer) else scorer(function),
+            further_scorers=dict(further_scorers),
             prompt=prompt,
             target_field=target_field,
             system_prompt=system_prompt,
@@ -179,6 +207,10 @@ class ProblemMaker:
             return None
         if spec.seed_fn is not None:
             return self._seeded(prepared, index)
+        if spec.has_items:
+            found = read_item(prepared)
+            asked = _turns(found.input if is_conversation(found.input) else as_text(found.input))
+            return self._problem(index, asked, found.expected, found.metadata, input=found.input)
         if self._examples is None:
             self._examples = self._render_examples()
         if spec.target_field not in prepared:
@@ -220,13 +252,20 @@ class ProblemMaker:
             raise InputError("seed_fn must return a mapping with 'prompt' or 'messages'")
         return self._problem(index, _turns(given), made.get("target", ""), dict(made.get("metadata", {})))
 
-    def _problem(self, index: int, turns: tuple[Turn, ...], target: Any, metadata: dict[str, Any]) -> Problem:
+    def _problem(
+        self,
+        index: int,
+        turns: tuple[Turn, ...],
+        target: Any,
+        metadata: dict[str, Any],
+        input: Any = None,  # noqa: A002  the field's name
+    ) -> Problem:
         category = metadata.get(self._benchmark.category_field)
         if category is not None:
             metadata["category"] = as_text(category)
         if self._system and not any(turn.role == "system" for turn in turns):
             turns = (Turn(role="system", content=self._system), *turns)
-        return Problem(index=index, turns=turns, target=target, metadata=metadata)
+        return Problem(index=index, turns=turns, target=target, metadata=metadata, input=input)
 
     def _render(self, row: Row) -> tuple[Turn, ...]:
         prompt = self._benchmark.prompt

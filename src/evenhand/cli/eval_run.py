@@ -12,11 +12,10 @@ from msgspec import Struct
 
 from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
-from evenhand.cli.eval_progress import ProgressLine
 from evenhand.cli.formats import format_option, print_json
 from evenhand.cli.judge_options import prices
 from evenhand.cli.think_tags import THINK_TAGS_HELP
-from evenhand.core.errors import EvenhandError, InputError, OptionError, RunConflict
+from evenhand.core.errors import EvenhandError, InputError, ModelError, OptionError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.core.jsontext import decode
 from evenhand.core.secret import Secret
@@ -25,10 +24,13 @@ from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.config import Job, RunSettings, Service
 from evenhand.evaluation.model_names import Located, locate
 from evenhand.evaluation.pipeline import Pipeline, Stopped
+from evenhand.evaluation.progress import ProgressLine
 from evenhand.evaluation.runner import Evaluation, Resume
+from evenhand.evaluation.tasks import Task
 from evenhand.models.reasoning import parse_tags
 
 if TYPE_CHECKING:
+    from evenhand.benchmarks.definition import Benchmark
     from evenhand.evaluation.artifacts import Written
     from evenhand.evaluation.report import ReportWriter
 
@@ -56,6 +58,8 @@ Examples:
   evenhand eval run --bench ./my_bench.py --model-url ... --model-id ... --max-problems 20
   evenhand eval run --bench simpleqa --model-url ... --model-id ... --judge-url ... --judge-id gpt-4o
   evenhand eval run nightly.yaml -o nightly --resume
+  evenhand eval run --task app.py:answer --data qa.jsonl --scorer token_f1 --scorer mine.py:tone -o out
+  evenhand eval run --task app.py:answer --bench gsm8k -o out
 
 Exit status: 0 done, 1 some samples could not be measured (0 with --allow-errors), 64 bad usage,
 65 bad input, 66 no such file, 69 the model cannot be reached, 74 the results cannot be written,
@@ -68,6 +72,12 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
     config: Path | None
     benches: tuple[str, ...]
+    task: str | None
+    data: str | None
+    scorers: tuple[str, ...]
+    name: str | None
+    metadata: tuple[str, ...]
+    cache: bool
     model_name: str | None
     model_url: str | None
     model_id: str | None
@@ -77,6 +87,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     judge_url: str | None
     judge_id: str | None
     judge_api_key: str | None
+    judge_max_tokens: int | None
     judge_dialect: Literal["openai", "anthropic"]
     dataset: str | None
     sample: bool
@@ -125,13 +136,15 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             max_tokens=self.max_tokens,
             max_completion_tokens=self.max_completion_tokens,
             reasoning_effort=self.reasoning_effort,
-            extra_body=body_fields(self.extra_body),
+            extra_body=key_values(self.extra_body, "--extra-body"),
             seed=self.seed,
             stop=self.stop,
             think_tags=parse_tags(self.think_tags),
             concurrency=self.concurrency,
             sandboxes=self.sandboxes,
             spend_cap_usd=self.spend_cap_usd,
+            cache=self.cache,
+            judge_options=None if self.judge_max_tokens is None else {"max_tokens": self.judge_max_tokens},
         )
 
     def model(self) -> Service:
@@ -157,6 +170,18 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             tries=self.tries,
             input_usd=price[0] if price else None,
             output_usd=price[1] if price else None,
+        )
+
+    def under_test(self, *, timed: bool) -> Task:
+        """The function under test; the time limit of requests is not its own unless it was asked for."""
+        assert self.task is not None
+        if self.model_name or self.model_url or self.model_id:
+            raise OptionError("name a model or a --task, not both")
+        from evenhand.cli.user_code import load_function
+
+        return Task(
+            function=load_function(self.task, "--task"),
+            timeout=self.timeout if timed else None,
         )
 
     def judge(self) -> Service | None:
@@ -187,13 +212,13 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         )
 
 
-def body_fields(given: tuple[str, ...]) -> dict[str, Any]:
-    """What `--extra-body` says: values are JSON where they can be read as such, and texts where not."""
+def key_values(given: tuple[str, ...], option: str) -> dict[str, Any]:
+    """What KEY=VALUE options say: values are JSON where they can be read as such, and texts where not."""
     found: dict[str, Any] = {}
     for entry in given:
         name, equals, text = entry.partition("=")
         if not equals or not name:
-            raise OptionError(f"--extra-body is KEY=VALUE, not '{entry}'")
+            raise OptionError(f"{option} is KEY=VALUE, not '{entry}'")
         try:
             found[name] = decode(text)
         except InputError:
@@ -217,6 +242,20 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.command(epilog=EXAMPLES)
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--bench", "-b", "benches", multiple=True, help="A benchmark's name, file.py or file.py:name.")
+@click.option("--task", metavar="FILE.py:FUNCTION", help="A function of your own in place of a model.")
+@click.option(
+    "--data", help="Rows with input and expected, in place of a benchmark: a file, hf://..., URL/datasets/ID."
+)
+@click.option(
+    "--scorer",
+    "scorers",
+    multiple=True,
+    help="With --data: NAME[:option=value,...] or FILE.py:FUNCTION; the first one leads.",
+)
+@click.option("--name", help="What the run is called; it may differ between runs that are compared.")
+@click.option(
+    "--metadata", multiple=True, metavar="KEY=VALUE", help="What else is under test, such as a version."
+)
 @click.option("--model", "model_name", metavar="PROVIDER/MODEL", help="The model by name: openai/gpt-4o, ...")
 @click.option("--model-url", help="The chat endpoint, up to and including /v1.")
 @click.option("--model-id", help="The model's id, as requests name it.")
@@ -228,6 +267,11 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--judge-api-key", help="Its key; default EVENHAND_JUDGE_API_KEY, then the model's.")
 @click.option(
     "--judge-dialect", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True
+)
+@click.option(
+    "--judge-max-tokens",
+    type=click.IntRange(1),
+    help="Longest reply of the judge, its thinking included.  [default: the rubric's, mostly 1024]",
 )
 @click.option("--dataset", help="In place of the benchmark's own: a file or hf://org/name?split=...")
 @click.option("--sample", is_flag=True, help="Use the few rows that ship with the benchmark.")
@@ -289,6 +333,9 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--allow-drift", is_flag=True, help="Resume although something that decides the result changed."
 )
+@click.option(
+    "--cache", is_flag=True, help="Take answers from earlier runs to equal questions, and keep new ones."
+)
 @click.option("--allow-errors", is_flag=True, help="Exit with 0 even when samples could not be measured.")
 @click.option("--record", help="Also send the run to a scoring service: its URL, or its SQLite file.")
 @click.option("--record-token", help="The service's token; default EVENHAND_TOKEN.")
@@ -316,16 +363,38 @@ def run(context: click.Context, /, **_: object) -> int:
 
 def _jobs(context: click.Context, options: RunOptions) -> list[Job]:
     if options.config is not None:
-        if options.benches or options.model_url or options.model_name:
-            raise OptionError("name a config file, or --bench and a model, not both")
+        if options.benches or options.model_url or options.model_name or options.task or options.data:
+            raise OptionError("name a config file, or --bench or --data and a model or a task, not both")
         _refuse_unused(context)
         from evenhand.evaluation.suite import jobs, read_suite
 
         return jobs(read_suite(options.config), options.config.resolve().parent)
-    if not options.benches:
-        raise OptionError("nothing to run: name a benchmark with --bench, or a config file")
-    config = options.settings().config(options.model(), options.judge())
-    return [Job(benchmark=one, config=config) for spec in options.benches for one in find_benchmarks(spec)]
+    if not options.benches and options.data is None:
+        raise OptionError("nothing to run: name a benchmark with --bench, rows with --data, or a config file")
+    timed = context.get_parameter_source("timeout") is click.core.ParameterSource.COMMANDLINE
+    config = options.settings().config(
+        options.model() if options.task is None else options.under_test(timed=timed),
+        options.judge(),
+        name=options.name or "",
+        treatment=key_values(options.metadata, "--metadata"),
+    )
+    return [Job(benchmark=one, config=config) for one in _benchmarks(options)]
+
+
+def _benchmarks(options: RunOptions) -> "list[Benchmark]":
+    if options.data is None:
+        if options.scorers:
+            raise OptionError("--scorer goes with --data; a benchmark has its own")
+        return [one for spec in options.benches for one in find_benchmarks(spec)]
+    if options.benches or options.dataset or options.sample:
+        raise OptionError("name rows with --data, or a benchmark with --bench, not both")
+    if not options.scorers:
+        raise OptionError("--data needs at least one --scorer")
+    from evenhand.cli.scorer_spec import parse_scorer
+    from evenhand.evaluation.evaluate import item_benchmark
+    from evenhand.scoring.functions import make_scorers
+
+    return [item_benchmark(options.data, make_scorers([parse_scorer(one) for one in options.scorers]))]
 
 
 def _refuse_unused(context: click.Context) -> None:
@@ -361,6 +430,8 @@ def _run_one(job: Job, path: Path, resume: Resume, options: RunOptions) -> int:
     except EvenhandError as error:
         line.clear()
         click.echo(f"Error: {job.benchmark.name}: {printable(str(error))}", err=True)
+        if isinstance(error, ModelError) and (help_ := _advice(error)):
+            click.echo(f"→ {help_}", err=True)
         if (path / ".run" / "journal.jsonl").exists() and not isinstance(error, RunConflict):
             click.echo(f"resume with: {resume_command(path, options)}", err=True)
         if isinstance(error, Stopped):
@@ -380,6 +451,13 @@ def _run_one(job: Job, path: Path, resume: Resume, options: RunOptions) -> int:
         )
         return 1
     return 0
+
+
+def _advice(error: ModelError) -> str:
+    from evenhand.evaluation.arbiter import JudgeRejected
+    from evenhand.evaluation.causes import advice_for
+
+    return advice_for(error.kind, str(error), judge=isinstance(error, JudgeRejected))
 
 
 async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) -> "Written":

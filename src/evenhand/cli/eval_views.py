@@ -10,7 +10,7 @@ from evenhand.evaluation.merging import merge_runs
 from evenhand.evaluation.summary import summary_text
 from evenhand.evaluation.viewing import read_report
 from evenhand.reports.run import run_page
-from evenhand.results.reading import read_bundle, run_folders
+from evenhand.results.reading import run_folders
 
 
 @click.command("list")
@@ -77,8 +77,8 @@ def merge(folder: Path, output: Path | None, format_: str) -> None:
     """
     target = output or folder / "merged"
     merge_runs(folder, target, report=run_page)
-    bundle = read_bundle(max(target.glob("eval-*.json")))
+    found = read_report(target)
     if format_ == "json":
-        print_json(bundle)
+        print_json(found.bundle)
         return
-    click.echo(summary_text(bundle, target))
+    click.echo(summary_text(found.bundle, target, found.failures))

@@ -1,13 +1,13 @@
 """`NAME[:option=value[,option=value]]` on the command line, and `FILE.py:FUNCTION` for scorers of one's own."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
+from evenhand.cli.user_code import load_name
 from evenhand.core.errors import InputError, MissingFile, OptionError
 from evenhand.scoring.apply import check_options
 from evenhand.scoring.definition import Scorer
+from evenhand.scoring.functions import make_scorer
 from evenhand.scoring.registry import get_scorer
 
 MAX_FILE = 1_000_000
@@ -65,20 +65,6 @@ def _read(path: Path) -> str:
 def _from_file(path: Path, function: str) -> Scorer:
     if not function:
         raise OptionError(f"say which scorer of the file: --scorer {path}:NAME")
-    if not path.is_file():
-        raise MissingFile("no such file", path=path)
-    spec = importlib.util.spec_from_file_location(f"evenhand_user_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise InputError(f"cannot be loaded: {type(error).__name__}: {error}", path=path) from error
-    found = getattr(module, function, None)
-    if not isinstance(found, Scorer):  # a benchmark is asked for its scorer
-        found = getattr(found, "scorer", found)
-    if not isinstance(found, Scorer):
-        raise OptionError(f"'{function}' in {path} is no scorer; decorate a function with @scorer")
-    return found
+    found = load_name(f"{path}:{function}", "--scorer")
+    # A benchmark is asked for its scorer; a plain function is given input, output, expected, metadata by name.
+    return make_scorer(found, name=None if isinstance(getattr(found, "scorer", found), Scorer) else function)

@@ -48,7 +48,9 @@ def command() -> None:
 @click.option("--name", default="command line", help="Who or what will use it.")
 @click.option("--project", "project_id", help="The one project that it opens; absent: all (role admin).")
 @click.option(
-    "--role", type=click.Choice(["read", "write", "admin"]), help="write for a project, admin for all."
+    "--role",
+    type=click.Choice(["review", "read", "write", "admin"]),
+    help="write for a project, admin for all.",
 )
 @database_option
 @format_option

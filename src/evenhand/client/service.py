@@ -88,9 +88,10 @@ class ServiceClient:
             )
         return made
 
-    def dataset_items(self, dataset_id: str) -> Iterator[Any]:
-        """Every item of a dataset."""
-        return self.listed(f"/v1/datasets/{quote(dataset_id)}/items")
+    def dataset_items(self, dataset_id: str, version: int | None = None) -> Iterator[Any]:
+        """Every item of a dataset, or of one of its versions."""
+        narrow = {} if version is None else {"version": str(version)}
+        return self.listed(f"/v1/datasets/{quote(dataset_id)}/items", **narrow)
 
     def create_experiment(
         self, project: str, name: str, dataset_id: str, metadata: Mapping[str, Any], *, key: str | None = None

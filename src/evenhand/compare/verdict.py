@@ -109,6 +109,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
         p = self.p_beyond if self.family is None else self.family.p_beyond
         return p < (1 - self.delta.confidence_level) / 2
 
+    @property
+    def is_covered(self) -> bool:
+        """Whether what is missing cannot reverse that."""
+        return _covered(self) or _worst_clears(self, -self.max_drop)
+
 
 def fewest_units(max_drop: float, scale: float, alpha: float) -> int:
     """How many unchanged problems (or clusters) rule out a drop at level α: a whole one may be lost unseen.
@@ -145,7 +150,7 @@ def decide(evidence: Evidence) -> Verdict:
             ],
             next_step=_more(evidence),
         )
-    if not (_covered(evidence) or _worst_clears(evidence, -evidence.max_drop)):
+    if not evidence.is_covered:
         return _too_much_missing(evidence)
     return Verdict(
         name="PASS",

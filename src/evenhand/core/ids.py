@@ -4,8 +4,11 @@ import os
 import threading
 import time
 
+from evenhand.core.timestamps import shown_instant
+
 _lock = threading.Lock()
 _last = 0
+_last_shown = 0
 _random = b""
 _DRAWN = 4096
 
@@ -21,13 +24,18 @@ os.register_at_fork(after_in_child=_forget_random)
 
 def new_id() -> str:
     """A fresh id; ids made later in one process sort later, also within one millisecond."""
-    global _last, _random
+    global _last, _last_shown, _random
     # 48 bits of milliseconds and 12 bits that count up within one, as RFC 9562 section 6.2 method 3 allows.
-    stamp = time.time_ns()
+    shown = shown_instant()
+    stamp = time.time_ns() if shown is None else int(shown.timestamp() * 1e6) * 1000
     ticks = (stamp // 1_000_000 << 12) | ((stamp % 1_000_000) * 4096 // 1_000_000)
     with _lock:
-        ticks = max(ticks, _last + 1)
-        _last = ticks
+        if shown is None:
+            ticks = max(ticks, _last + 1)
+            _last = ticks
+        else:
+            ticks = max(ticks, _last_shown + 1 if ticks >> 12 == _last_shown >> 12 else 0)
+            _last_shown = ticks
         if len(_random) < 8:
             _random = os.urandom(_DRAWN)
         bits, _random = _random[:8], _random[8:]

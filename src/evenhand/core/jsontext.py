@@ -99,6 +99,8 @@ class _Repeated(Exception):
 
 
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) == len(pairs):
+        return
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -113,13 +115,16 @@ def _finite(text: str) -> float:
     return number
 
 
+_KEY_READER = json.JSONDecoder(object_pairs_hook=_refuse_repeated, parse_float=_finite)
+
+
 def repeated_key(data: bytes) -> str | None:
     """A key that some object in the well-formed text names twice; None when there is none.
 
     The whole text is read for this: `InputError` when one of its numbers is out of range.
     """
     try:
-        json.loads(data, object_pairs_hook=_refuse_repeated, parse_float=_finite)
+        _KEY_READER.decode(data.decode("utf-8", "surrogatepass"))
     except _Repeated as found:
         return str(found)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):

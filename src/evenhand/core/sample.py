@@ -22,6 +22,8 @@ class ScorerInput:
     """Options of the scorer for this sample."""
     sandbox: Any = None
     """The sandbox in which code of this sample runs; None means the configured one."""
+    input: Any = None
+    """What was asked, where it is known: the item's `input`."""
 
 
 def with_text(sample: ScorerInput, *, parts: bool = True) -> ScorerInput | None:

@@ -9,6 +9,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 MAX_TOKENS = 10**12
 """What one span may have read or written: far beyond any model, and sums of millions of spans still fit 64 bits."""
+PICO = 10**12
+"""Picodollars in a dollar: costs are stored as whole numbers of them, so that sums are exact."""
+MAX_COST_PICO = 10**18
+"""A million dollars in picodollars; what is said to cost more is not believed."""
+MOST_PICO = 2**62
+"""Where the sum of a trace's costs stops growing: it is stored in 64 bits."""
 MAX_DURATION_MS = 1e15
 """Thirty thousand years: averages of any number of them are still finite."""
 
@@ -47,6 +53,31 @@ class SpanRecord(Struct, frozen=True, kw_only=True, gc=False):
     """JSON text of `{message, type?, stack?}`; None when the operation succeeded."""
     clock_skew: int = 0
     """1 when the client's clock was impossible (it ended before it started); the times are kept as they came."""
+    session_id: str | None = None
+    """The conversation that it belongs to."""
+    user_id: str | None = None
+    """The person whom the application worked for."""
+    cost_pico: int | None = None
+    """What it cost in picodollars; None when that is not known."""
+    cost_source: str | None = None
+    """Where the cost came from: `reported`, `configured` or `shipped` prices; None when it is not known."""
+    is_total: int = 0
+    """1 when its tokens and cost repeat those of the calls below it, and are in no sum."""
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it stands for a call of a model, which costs something."""
+        return not self.is_total and (
+            self.model is not None
+            or self.tokens_input is not None
+            or self.tokens_output is not None
+            or self.cost_pico is not None
+        )
+
+
+def dollars(pico: int | None) -> float | None:
+    """Picodollars as a JSON number of dollars; None stays None."""
+    return None if pico is None else pico / PICO
 
 
 def microseconds(instant: datetime) -> int:

@@ -1,13 +1,33 @@
 """Instants as ISO 8601 in UTC with milliseconds: ``2026-02-21T22:00:00.000Z``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from evenhand.core.errors import InputError
 
+_shown: ContextVar[datetime | None] = ContextVar("shown", default=None)
+
 
 def now() -> datetime:
     """The present instant."""
-    return datetime.now(UTC)
+    return _shown.get() or datetime.now(UTC)
+
+
+def shown_instant() -> datetime | None:
+    """What `as_of` shows instead of the present; None outside of it."""
+    return _shown.get()
+
+
+@contextmanager
+def as_of(instant: datetime) -> Iterator[None]:
+    """Within the block `now` and the times inside new ids are `instant`: for data that is told to be older than it is."""
+    token = _shown.set(instant)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
 
 
 def format_instant(instant: datetime) -> str:

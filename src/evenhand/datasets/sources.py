@@ -1,6 +1,6 @@
 """Where rows come from: `hf://org/name?config=&split=`, a file, or a function."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -26,9 +26,11 @@ class Source(Protocol):
 
 
 def open_source(
-    given: str | Path | Callable[[], Iterable[Mapping[str, Any]]], *, home: Path | None = None
+    given: "str | Path | GivenRows | Callable[[], Iterable[Mapping[str, Any]]]", *, home: Path | None = None
 ) -> Source:
     """The source that `given` names; relative paths start from `home`, else from the present folder."""
+    if isinstance(given, GivenRows):
+        return given
     if callable(given):
         return FunctionSource(given)
     text = str(given)
@@ -51,6 +53,20 @@ class FileSource:
 
     def rows(self) -> Iterator[Row]:
         return read_rows(self.path)
+
+
+class GivenRows:
+    """Rows that are there already."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], label: str = "rows given in Python") -> None:
+        self._rows = rows
+        self.label = label
+
+    def rows(self) -> Iterator[Row]:
+        for number, row in enumerate(self._rows, start=1):
+            if not isinstance(row, Mapping):
+                raise InputError(f"a row is {type(row).__name__}, not a dict", path=self.label, line=number)
+            yield Row(number, dict(row))
 
 
 class FunctionSource:

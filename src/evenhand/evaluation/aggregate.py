@@ -2,17 +2,19 @@
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from evenhand.core.outcome import Tally
 from evenhand.metrics.intervals import NoSpread, mean_interval
 from evenhand.metrics.repeats import pass_at_k_interval, pass_hat_k_interval, repeats_interval
 from evenhand.metrics.types import Interval
-from evenhand.results.bundle import BenchmarkSummary, CategorySummary, MetricValue
-from evenhand.results.records import SampleResult
+from evenhand.results.bundle import BenchmarkSummary, CategorySummary, MetricValue, ScorerResult
+from evenhand.results.records import SampleResult, scored_by
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -35,8 +37,19 @@ class Aggregator:
         self._names: dict[str, int] = {}
         self._lost: dict[int, list[int]] = {}
         self.repeats = 1
+        self._by_scorer: dict[str, Aggregator] = {}
+        self._labels: Counter[str] = Counter()
 
     def add(self, sample: SampleResult) -> None:
+        for name in sample.outcomes:
+            alone = scored_by(sample, name)
+            assert alone is not None
+            if name not in self._by_scorer:
+                self._by_scorer[name] = Aggregator()
+            # Without the others, or this would never end.
+            self._by_scorer[name].add(replace(alone, scores=UNSET))
+        if sample.status == "unscored" and isinstance(sample.scoring_details.get("label"), str):
+            self._labels[sample.scoring_details["label"]] += 1
         self.repeats = max(self.repeats, sample.repeat + 1)
         category = sample.category
         code = -1 if category is None else self._names.setdefault(category, len(self._names))
@@ -69,8 +82,27 @@ class Aggregator:
                 scores=self._scores(rewards, problems, binary),
                 categories=self._breakdown(rewards, problems),
                 tally=self.tally,
+                scorers={scorer: one.result(self.repeats) for scorer, one in self._by_scorer.items()},
             ),
             binary=binary,
+        )
+
+    def result(self, repeats: int) -> ScorerResult:
+        """What these samples came to, as the result of one scorer among several."""
+        self.repeats = repeats
+        found = self.summary("", self.tally.total).benchmark
+        assert isinstance(found.categories, list)
+        labels = sum(self._labels.values())
+        return ScorerResult(
+            scores=found.scores,
+            categories=found.categories,
+            # A label is a score too, though one without a mean.
+            tally=Tally(
+                scored=self.tally.scored + labels,
+                unscored=self.tally.unscored - labels,
+                failed=self.tally.failed,
+            ),
+            labels=dict(self._labels),
         )
 
     def _scores(self, rewards: np.ndarray, problems: np.ndarray, binary: bool) -> dict[str, MetricValue]:

@@ -19,6 +19,11 @@ from evenhand.judging.rubrics import HEALTHBENCH_CRITERION, get_rubric
 from evenhand.models.port import ChatModel
 from evenhand.scoring.types import ScorerInput
 
+
+class JudgeRejected(ModelRejected):
+    """The judge's endpoint refuses every sample: its key, its model or its address is wrong."""
+
+
 DEFAULT_RUBRIC = "default"
 """For a scorer that says `needs_judge` in a benchmark that names no rubric."""
 
@@ -67,7 +72,9 @@ class JudgeArbiter:
         if isinstance(outcome, Failed) and outcome.error == "budget_exceeded":
             raise BudgetExceeded(outcome.message, kind="budget_exceeded")
         if isinstance(outcome, Failed) and outcome.error == "judge_rejected":
-            raise ModelRejected(f"the judge refuses: {outcome.message}", kind="auth")
+            raise JudgeRejected(
+                f"the judge refuses: {outcome.message}", kind=str(outcome.details.get("kind", "auth"))
+            )
         info: dict[str, Any] = {"model": record.model, "identity": record.identity}
         for name in ("prompt_hash", "raw_reply", "warnings", "flags"):
             value = getattr(record, name)

@@ -1,10 +1,10 @@
 """The files of a finished run, written whole, in the order of problems and repeats."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from evenhand.benchmarks.definition import Problem, Turn
 from evenhand.core.outcome import Failed, Outcome, Scored
@@ -16,9 +16,10 @@ from evenhand.evaluation.planning import ProblemFile
 from evenhand.evaluation.records import Generated, Judged, Measured
 from evenhand.evaluation.report import ReportWriter, RunReport
 from evenhand.evaluation.runtime import RuntimeCollector, RuntimeStats
+from evenhand.evaluation.sample_views import sample_views
 from evenhand.metrics.intervals import mean_interval
 from evenhand.results.bundle import Bundle
-from evenhand.results.records import SampleError, SampleResult, Usage
+from evenhand.results.records import SampleError, SampleResult, Usage, ended
 from evenhand.results.writing import JsonlFile, write_json, write_text
 
 SCHEMA_VERSION = 1
@@ -64,6 +65,12 @@ class Trajectory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the answer came from the cache."""
     judge: dict[str, Any] | None = None
     """The judge's model, prompt digest, raw reply and identity."""
+    trajectory: list[Any] | None = None
+    """The conversation that a task says it had."""
+    trace: str = ""
+    """Where in a task's code its error was raised."""
+    further_judgements: dict[str, Any] = {}
+    """What the judge said for the further scorers that asked it, by their names."""
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
@@ -72,6 +79,8 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     run_id: str
     started_at: str
     benchmark: str
+    scorers: tuple[str, ...] = ()
+    """The names of the scorers, the first one first, where every line names them."""
     config: dict[str, Any]
     hashes: dict[str, str]
     versions: dict[str, str]
@@ -88,18 +97,24 @@ class Written(Struct, frozen=True, kw_only=True):
     paths: list[Path]
 
 
+Steps = tuple[Generated, Measured | None, dict[str, Judged]]
+
+
 def results_of(
-    ledger: Ledger, problems: ProblemFile, repeats: int
-) -> Iterator[tuple[SampleResult, Trajectory, tuple[Generated, Measured | None, Judged | None]]]:
-    """Every finished sample in order, with what led to it; unfinished ones are left out."""
+    ledger: Ledger, problems: ProblemFile, repeats: int, *, scorers: Sequence[str] = ()
+) -> Iterator[tuple[SampleResult, Trajectory, Steps]]:
+    """Every finished sample in order, with what led to it; unfinished ones are left out.
+
+    `scorers` names all of them, the first one first, where the lines are to hold the outcomes by name.
+    """
     for place, problem in enumerate(problems):
         for repeat in range(repeats):
             key = place * repeats + repeat
             if key not in ledger.generated:
                 continue
-            steps = (ledger.generation(key), ledger.measurement(key), ledger.judgement(key))
+            steps = (ledger.generation(key), ledger.measurement(key), ledger.judgements(key))
             yield (
-                sample_result(problem, repeat, *steps),
+                sample_result(problem, repeat, *steps, scorers=scorers),
                 _trajectory(problem, repeat, steps[0], steps[2]),
                 steps,
             )
@@ -121,7 +136,7 @@ def write_artifacts(
         JsonlFile(folder / "results.jsonl") as results,
         JsonlFile(folder / "trajectories.jsonl") as trajectories,
     ):
-        for sample, trajectory, steps in results_of(ledger, problems, repeats):
+        for sample, trajectory, steps in results_of(ledger, problems, repeats, scorers=facts.scorers):
             results.write_checked(sample)
             trajectories.write_checked(trajectory)
             aggregator.add(sample)
@@ -152,6 +167,7 @@ def write_artifacts(
             runtime=stats,
             latencies=runtime.latencies,
             output_tokens=runtime.output_tokens,
+            samples=sample_views(folder, failures),
         )
         write_text(folder / "report.html", report(shown))
         names.append("report.html")
@@ -172,21 +188,30 @@ def bundle_name(facts: RunFacts) -> str:
 
 
 def sample_result(
-    problem: Problem, repeat: int, generated: Generated, measured: Measured | None, judged: Judged | None
+    problem: Problem,
+    repeat: int,
+    generated: Generated,
+    measured: Measured | None,
+    judged: dict[str, Judged],
+    *,
+    scorers: Sequence[str] = (),
 ) -> SampleResult:
     """The line of `results.jsonl`."""
-    outcome: Outcome
+    outcomes: dict[str, Outcome]
     if measured is None:
-        outcome = Failed(error=generated.error or "not_scored", message=generated.message)
+        lost = Failed(error=generated.error or "not_scored", message=generated.message)
+        outcomes = dict.fromkeys(["", *scorers[1:]], lost)
     else:
-        outcome = measured.outcome if judged is None else judged.outcome
+        outcomes = {"": measured.outcome, **measured.others}
+        outcomes |= {name: one.outcome for name, one in judged.items()}
+    outcome = outcomes.pop("")
     reward, status, error = ended(outcome)
     details = dict(outcome.details)
     if isinstance(outcome, Scored) and isinstance(outcome.value, str):
         details["label"] = outcome.value
-    if judged is not None:
-        details["judge"] = judged.info.get("model", "")
-        details["judge_identity"] = judged.info.get("identity", "")
+    if "" in judged:
+        details["judge"] = judged[""].info.get("model", "")
+        details["judge_identity"] = judged[""].info.get("identity", "")
     return SampleResult(
         problem_idx=problem.index,
         repeat=repeat,
@@ -206,24 +231,14 @@ def sample_result(
         ),
         reasoning=generated.reasoning,
         truncated=generated.truncated or generated.finish_reason == "length",
+        scores={scorers[0]: outcome, **outcomes} if scorers else UNSET,
+        input=UNSET if problem.input is None else problem.input,
+        output=UNSET if generated.output is None else generated.output,
+        trace_id=generated.trace_id or UNSET,
     )
 
 
-def ended(outcome: Outcome) -> tuple[float | None, Any, SampleError | None]:
-    """Reward, status and error of a line of `results.jsonl`."""
-    match outcome:
-        case Scored(value=float(value)):
-            return value, "scored", None
-        case Scored(value=label):
-            # A label has no mean: it is kept among the details and stays out of every average.
-            return None, "unscored", SampleError(kind="label", message=f"the score is the label '{label}'")
-        case Failed():
-            return None, "failed", SampleError(kind=outcome.error, message=outcome.message)
-        case _:
-            return None, "unscored", SampleError(kind=outcome.reason, message=outcome.message)
-
-
-def _trajectory(problem: Problem, repeat: int, generated: Generated, judged: Judged | None) -> Trajectory:
+def _trajectory(problem: Problem, repeat: int, generated: Generated, judged: dict[str, Judged]) -> Trajectory:
     failed = generated.error is not None
     return Trajectory(
         problem_idx=problem.index,
@@ -241,5 +256,8 @@ def _trajectory(problem: Problem, repeat: int, generated: Generated, judged: Jud
         latency_seconds=None if failed else generated.latency_seconds,
         attempts=generated.attempts,
         cached=generated.cached,
-        judge=judged.info if judged else None,
+        judge=judged[""].info if "" in judged else None,
+        trajectory=generated.messages,
+        trace=generated.trace,
+        further_judgements={name: one.info for name, one in judged.items() if name},
     )

@@ -4,6 +4,7 @@ import platform
 from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
@@ -12,10 +13,13 @@ from evenhand.benchmarks.definition import Benchmark
 from evenhand.core import jsontext
 from evenhand.core.errors import OptionError
 from evenhand.core.secret import Secret
+from evenhand.evaluation.tasks import Task
 from evenhand.judging.verdicts import PARSER_VERSION
 from evenhand.models.address import base_url
 from evenhand.models.config import Price, origin
 from evenhand.models.reasoning import THINK_TAGS, check_tags
+from evenhand.results.by_scorer import FURTHER
+from evenhand.scoring.definition import Scorer
 from evenhand.scoring.fingerprint import fingerprint, source_text
 
 PACKAGES = ("evenhand", "aiohttp", "msgspec", "numpy", "scipy")
@@ -114,10 +118,16 @@ class Selection(Struct, frozen=True, kw_only=True):
 
 
 class RunConfig(Struct, frozen=True, kw_only=True):
-    """One run of one benchmark."""
+    """One run of one benchmark, by a model or by a task."""
 
-    model: Service
+    model: Service | None = None
     """The model under test."""
+    task: Task | None = None
+    """The function under test, in place of a model."""
+    name: str = ""
+    """What the run is called; it may differ between runs that are compared."""
+    treatment: Mapping[str, Any] = {}
+    """What else is known about what is under test, and may differ too: a version, a prompt."""
     judge: Service | None = None
     """The model that judges, where a benchmark needs one."""
     dataset: str | None = None
@@ -140,14 +150,22 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     """Fields of the judge's `JudgeScoringConfig`, over those of the benchmark."""
     think_tags: tuple[str, ...] = THINK_TAGS
     """Tags between which answers hold thinking that is not scored: a name, or a pair such as `<a>...</a>`."""
+    cache: bool | str = False
+    """Take answers that are kept on disk already: from the user's cache, or from the file of this name."""
 
     def __post_init__(self) -> None:
         check_tags(self.think_tags)
-        if self.sampling.reasoning_effort is not None and self.model.dialect == "anthropic":
+        if (self.model is None) == (self.task is None):
+            raise OptionError("a run is of a model or of a task: name one of them")
+        if self.sampling.reasoning_effort is not None and self.model and self.model.dialect == "anthropic":
             raise OptionError(
                 "reasoning_effort is a parameter of OpenAI-compatible endpoints; for Anthropic's, say what to send "
                 "with extra_body"
             )
+        try:
+            jsontext.encode(dict(self.treatment))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise OptionError(f"metadata cannot be kept as JSON: {error}") from None
         for name in ("repeats", "concurrency", "sandboxes"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1")
@@ -199,6 +217,8 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Fields of the judge's configuration, over those of the benchmark."""
     think_tags: tuple[str, ...] | None = None
     """Tags between which answers hold thinking that is not scored: a name, or a pair such as `<a>...</a>`."""
+    cache: bool | str | None = None
+    """Take answers that are kept on disk already: from the user's cache, or from the file of this name."""
 
     def over(self, general: "RunSettings") -> "RunSettings":
         """These settings, and those of `general` where these say nothing."""
@@ -210,8 +230,15 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             }
         )
 
-    def config(self, model: Service, judge: Service | None = None) -> "RunConfig":
-        """The run that these settings and models make."""
+    def config(
+        self,
+        subject: Service | Task,
+        judge: Service | None = None,
+        *,
+        name: str = "",
+        treatment: Mapping[str, Any] = MappingProxyType({}),
+    ) -> "RunConfig":
+        """The run that these settings make of a model or a task, and a judge."""
         given = {name: getattr(self, name) for name in RunSettings.__struct_fields__}
         said = {name: value for name, value in given.items() if value is not None}
 
@@ -219,7 +246,10 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             return {name: said[name] for name in kind.__struct_fields__ if name in said}
 
         return RunConfig(
-            model=model,
+            model=subject if isinstance(subject, Service) else None,
+            task=subject if isinstance(subject, Task) else None,
+            name=name,
+            treatment=dict(treatment),
             judge=judge,
             sampling=Sampling(**part(Sampling)),
             selection=Selection(**part(Selection)),
@@ -267,15 +297,26 @@ def benchmark_hashes(benchmark: Benchmark, config: RunConfig, dataset_sha256: st
         "prompt": digest(
             [shown, system, [dict(row) for row in benchmark.few_shot], benchmark.few_shot_answer]
         ),
-        "scorer": digest([fingerprint(benchmark.scorer), dict(benchmark.extra)]),
+        "scorer": scorer_digest(benchmark.scorer, benchmark, config),
         "sampling": digest(effective_sampling(benchmark, config)),
     }
-    if config.think_tags != THINK_TAGS:
-        found["scorer"] = digest([found["scorer"], config.think_tags])
+    for name, one in benchmark.further_scorers.items():
+        found[f"{FURTHER}{name}"] = scorer_digest(one, benchmark, config)
+    if config.task is not None:
+        found["task"] = digest([config.task.label, config.task.fingerprint, dict(config.treatment)])
+        del found["sampling"]
+        if benchmark.has_items:
+            del found["prompt"]
     if config.judge is not None:
         parts = [config.judge.id, benchmark.judge, dict(config.judge_options), PARSER_VERSION]
         found["judge"] = digest(parts)
     return found
+
+
+def scorer_digest(scorer: Scorer, benchmark: Benchmark, config: RunConfig) -> str:
+    """What decides a scorer's grades in this run, hashed."""
+    found = digest([fingerprint(scorer), dict(benchmark.extra)])
+    return found if config.think_tags == THINK_TAGS else digest([found, config.think_tags])
 
 
 def effective_sampling(benchmark: Benchmark, config: RunConfig) -> dict[str, Any]:
@@ -298,13 +339,13 @@ def identity(
     found: dict[str, Any] = {
         "benchmark": benchmark.name,
         "dataset": dataset,
-        "model id": config.model.id,
-        "model url": config.model.url,
         "repeats": config.repeats,
         "think tags": config.think_tags,
     }
-    for name, value in effective_sampling(benchmark, config).items():
-        found[name.replace("_", " ")] = value
+    if config.model is not None:
+        found |= {"model id": config.model.id, "model url": config.model.url}
+        for name, value in effective_sampling(benchmark, config).items():
+            found[name.replace("_", " ")] = value
     for name in ("max_problems", "shuffle_seed", "shard"):
         found[name.replace("_", " ")] = to_builtins(getattr(config.selection, name))
     if config.judge is not None:
@@ -312,7 +353,7 @@ def identity(
         found["judge url"] = config.judge.url
     for name, value in hashes.items():
         if name != "sampling":
-            found[_CONTENTS.get(name, name)] = value
+            found[_content_name(name)] = value
     # As it will be read back: tuples are lists there.
     plain: dict[str, Any] = jsontext.decode(jsontext.encode(found))
     return plain
@@ -324,7 +365,14 @@ _CONTENTS = {
     "prompt": "prompt",
     "scorer": "scorer",
     "judge": "judge's rubric and options",
+    "task": "task or its code",
 }
+
+
+def _content_name(aspect: str) -> str:
+    if aspect.startswith(FURTHER):
+        return f"scorer {aspect.removeprefix(FURTHER)}"
+    return _CONTENTS.get(aspect, aspect)
 
 
 _OF_THE_JUDGE = ("judge id", "judge url", _CONTENTS["judge"])
@@ -339,8 +387,9 @@ def differences(
         old, new = before.get(name), after.get(name)
         if old == new or (judge_may_come and name in _OF_THE_JUDGE and (old is None or new is None)):
             continue
-        if name in _CONTENTS.values():
-            found.append(f"the {name} changed")
+        if name in _CONTENTS.values() or name.startswith("scorer "):
+            how = "is new" if old is None else "is gone" if new is None else "changed"
+            found.append(f"the {name} {how}")
         else:
             found.append(f"{name} was {_shown(old)} and is now {_shown(new)}")
     return found

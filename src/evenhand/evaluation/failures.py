@@ -11,15 +11,14 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from evenhand.core.terminal import preview
+from evenhand.evaluation.causes import TRUNCATED_ADVICE, Cause, Causes
 from evenhand.results.records import SampleError, SampleResult
 from evenhand.scoring.refusal import is_refusal
 
 EXEMPLARS = 5
 """Examples kept of each category, each of another problem."""
-ADVICE = {
-    "truncated": "the answer was cut off before its end: raise the limit with --max-tokens, or ask for shorter answers",
-}
-"""What helps against a category."""
+ADVICE = {"truncated": TRUNCATED_ADVICE}
+"""What helps against a category whose samples have a score; those without one have their causes."""
 
 # The first pattern that the error's kind and message match decides.
 _ERRORS = (
@@ -70,6 +69,8 @@ class FailureAnalysis(Struct, frozen=True, kw_only=True):
     """A few of each category."""
     samples: int
     """All samples: problems times repeats."""
+    causes: list[Cause] = []
+    """Why samples have no score: failed ones first, the most frequent first. Empty in files of older versions."""
 
 
 def classify(sample: SampleResult, *, extracts: bool = True) -> str | None:
@@ -116,10 +117,12 @@ class ArtifactCollector:
         self._total = 0
         self._counts: Counter[str] = Counter()
         self._exemplars: dict[str, list[Exemplar]] = {}
+        self._causes = Causes()
 
     def add(self, sample: SampleResult, *, extracts: bool = True) -> str | None:
         """Count a sample; its category when it failed."""
         self._total += 1
+        self._causes.add(sample)
         category = classify(sample, extracts=extracts)
         if category is None:
             return None
@@ -146,11 +149,19 @@ class ArtifactCollector:
             categories={name: Category(count=count, rate=self._rate(count)) for name, count in ordered},
             exemplars=[exemplar for name, _ in ordered for exemplar in self._exemplars[name]],
             samples=self._total,
+            causes=self._causes.most_frequent(),
         )
 
-    def restore(self, samples: int, counts: Counter[str], exemplars: dict[str, list[Exemplar]]) -> None:
+    def restore(
+        self,
+        samples: int,
+        counts: Counter[str],
+        exemplars: dict[str, list[Exemplar]],
+        causes: Iterable[Cause],
+    ) -> None:
         """Go on from counts that were made elsewhere."""
         self._total, self._counts = samples, counts
+        self._causes.merge(causes)
         for name, found in exemplars.items():
             ordered = sorted(found, key=lambda one: (one.problem_idx, one.repeat))
             self._exemplars[name] = ordered[:EXEMPLARS]
@@ -163,14 +174,16 @@ def combined(analyses: Iterable[FailureAnalysis]) -> FailureAnalysis:
     """The analysis of several parts of one run."""
     counts: Counter[str] = Counter()
     exemplars: dict[str, list[Exemplar]] = {}
+    causes: list[Cause] = []
     samples = 0
     for analysis in analyses:
         samples += analysis.samples
+        causes += analysis.causes
         counts.update({name: category.count for name, category in analysis.categories.items()})
         for exemplar in analysis.exemplars:
             exemplars.setdefault(exemplar.category, []).append(exemplar)
     collector = ArtifactCollector()
-    collector.restore(samples, counts, exemplars)
+    collector.restore(samples, counts, exemplars, causes)
     return collector.analysis()
 
 

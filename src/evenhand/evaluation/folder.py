@@ -33,6 +33,8 @@ class Pinned(Struct, frozen=True, kw_only=True):
     """Everything that decides the result."""
     hashes: dict[str, str]
     """Digests for comparing runs."""
+    scorers: tuple[str, ...] = ()
+    """The names of the scorers, the first one first, where every line of the results names them."""
     finished: bool = False
     """Whether the artifacts have been written for the whole run."""
 

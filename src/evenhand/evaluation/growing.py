@@ -31,7 +31,9 @@ def read_growing(path: Path) -> RunResults:
         try:
             ledger = Ledger(journal, pinned.problems * pinned.repeats)
             found = [
-                sample for sample, *_ in results_of(ledger, problems, pinned.repeats) if not _waiting(sample)
+                sample
+                for sample, *_ in results_of(ledger, problems, pinned.repeats, scorers=pinned.scorers)
+                if not _waiting(sample)
             ]
         finally:
             problems.close()

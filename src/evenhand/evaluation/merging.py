@@ -13,6 +13,7 @@ from evenhand.evaluation.aggregate import Aggregator
 from evenhand.evaluation.config import differences
 from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis, combined
 from evenhand.evaluation.report import ReportWriter, RunReport
+from evenhand.evaluation.sample_views import sample_views
 from evenhand.results.bundle import Bundle
 from evenhand.results.reading import read_bundle, read_samples
 from evenhand.results.records import SampleResult
@@ -56,7 +57,10 @@ def merge_runs(folder: Path, target: Path, *, report: ReportWriter | None = None
     analysis = combined(_analysis(path) for path in paths)
     write_json(target / "failure_analysis.json", analysis)
     if report is not None:
-        write_text(target / "report.html", report(RunReport(bundle=bundle, failures=analysis, runtime=None)))
+        shown = RunReport(
+            bundle=bundle, failures=analysis, runtime=None, samples=sample_views(target, analysis)
+        )
+        write_text(target / "report.html", report(shown))
     write_json(target / f"eval-merged-{bundle.run_id[:8]}.json", bundle)
     return bundle
 

@@ -2,21 +2,20 @@
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand.benchmarks.definition import Problem
-from evenhand.core.errors import BudgetExceeded, EvenhandError, ModelError, ModelRejected, OptionError
+from evenhand.core.errors import EvenhandError, ModelRejected, OptionError
+from evenhand.evaluation.generation import Generator
 from evenhand.evaluation.journal import StorageFailed
 from evenhand.evaluation.ledger import DONE, GENERATED, PENDING, UNJUDGED, Ledger
 from evenhand.evaluation.planning import ProblemFile
-from evenhand.evaluation.records import Generated, Judged
+from evenhand.evaluation.records import Judged
 from evenhand.evaluation.scoring_lane import ScoringLane
-from evenhand.models.port import ChatModel, ChatRequest, Message
-from evenhand.models.reasoning import join_reasoning, split_reasoning
 from evenhand.scoring.types import ScorerInput
 
 SYNC_SECONDS = 0.25
@@ -25,10 +24,6 @@ GRACE_SECONDS = 8.0
 """How long calls in flight may take to end once a run is asked to stop."""
 BACKLOG = 4
 """Answers that may wait for their score, as a multiple of the concurrency."""
-# The endpoint will not answer any other question either.
-HOPELESS = frozenset({"auth", "not_found", "quota", "redirect", "certificate", "forbidden_address"})
-REFUSED_AT_FIRST = 5
-"""So many refusals before the first answer mean that the request itself is wrong."""
 
 
 class Arbiter(Protocol):
@@ -73,9 +68,7 @@ class Pipeline:
         ledger: Ledger,
         problems: ProblemFile,
         repeats: int,
-        model: ChatModel,
-        sampling: dict[str, Any],
-        think_tags: Sequence[str],
+        generator: Generator,
         lane: ScoringLane,
         arbiter: Arbiter | None,
         limits: Limits,
@@ -84,9 +77,7 @@ class Pipeline:
         self._ledger = ledger
         self._problems = problems
         self._repeats = repeats
-        self._model = model
-        self._sampling = sampling
-        self._think_tags = think_tags
+        self._generator = generator
         self._lane = lane
         self._arbiter = arbiter
         self._limits = limits
@@ -98,7 +89,6 @@ class Pipeline:
         self._failure: BaseException | None = None
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
-        self._refused = 0
 
     def stop(self, error: EvenhandError) -> None:
         """Start nothing more; `run` raises `error` once what is in flight has ended. A second call does not wait."""
@@ -172,69 +162,18 @@ class Pipeline:
                 return
             problem = self._problems[key // self._repeats]
             if self._ledger.state[key] == PENDING:
-                step = await self._generate(key, problem)
+                step = await self._generator.generate(key, problem, key % self._repeats)
                 self._ledger.add(step)
                 if step.text is None:
                     continue
-                text = step.text
             else:
-                text = self._ledger.generation(key).text or ""
-            sample = self._lane.sample(problem, text)
+                step = self._ledger.generation(key)
+            sample = self._lane.sample(problem, "" if step.text is None else step.response)
             if self._ledger.state[key] == GENERATED and self._lane.quick:
                 self._ledger.add(self._lane.measure(key, sample))
             if self._ledger.state[key] in (GENERATED, UNJUDGED):
                 await self._backlog.acquire()
                 self._spawn(self._conclude(key, problem, sample))
-
-    async def _generate(self, key: int, problem: Problem) -> Generated:
-        request = self._request(problem, key % self._repeats)
-        try:
-            reply = await self._model.complete(request)
-        except BudgetExceeded:
-            raise
-        except ModelError as error:
-            if isinstance(error, ModelRejected):
-                self._check_hope(error)
-            return Generated(key=key, error=error.kind, message=str(error)[:1000], at=time.time())
-        split = split_reasoning(reply.text, self._think_tags)
-        return Generated(
-            key=key,
-            text=split.answer,
-            finish_reason=reply.finish_reason,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-            latency_seconds=round(reply.latency_seconds, 6),
-            cost_usd=reply.cost_usd,
-            model=reply.model,
-            cached=reply.cached,
-            attempts=reply.attempts,
-            reasoning=join_reasoning(reply.reasoning, split.reasoning),
-            adjusted=reply.adjusted,
-            truncated=split.unclosed or reply.finish_reason == "length",
-            at=time.time(),
-        )
-
-    def _check_hope(self, error: ModelRejected) -> None:
-        if error.kind in HOPELESS:
-            raise error
-        self._refused += 1
-        if self._refused >= REFUSED_AT_FIRST and self._ledger.spent.calls == 0:
-            raise ModelRejected(
-                f"the first {self._refused} requests were all refused: {error}",
-                kind=error.kind,
-                status=error.status,
-            )
-
-    def _request(self, problem: Problem, repeat: int) -> ChatRequest:
-        sampling = dict(self._sampling)
-        extra = sampling.pop("extra_body", {})
-        if repeat and sampling.get("seed") is not None:
-            sampling["seed"] += repeat
-        messages = tuple(
-            Message(role=turn.role, content=turn.content)  # type: ignore[arg-type]  # checked when the problem was made
-            for turn in problem.turns
-        )
-        return ChatRequest(messages=messages, repeat=repeat, extra=extra, **sampling)
 
     async def _conclude(self, key: int, problem: Problem, sample: ScorerInput) -> None:
         try:
@@ -246,10 +185,16 @@ class Pipeline:
                         "a sample needs a judge and there is none; name one with --judge-url and --judge-id"
                     )
                 async with self._judging:
-                    if self._stop is None:
-                        self._ledger.add(await self._arbiter.judge(key, problem, sample))
+                    for scorer in self._ledger.waiting_for_judge(key):
+                        if self._is_stopping():
+                            break
+                        judged = await self._arbiter.judge(key, problem, sample)
+                        self._ledger.add(replace(judged, scorer=scorer) if scorer else judged)
         finally:
             self._backlog.release()
+
+    def _is_stopping(self) -> bool:
+        return self._stop is not None
 
     async def _keep(self) -> None:
         """Every so often: make what is finished safe, then show it."""

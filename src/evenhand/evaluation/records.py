@@ -40,21 +40,36 @@ class Generated(Struct, frozen=True, kw_only=True, tag="generated", tag_field="s
     """Whether the answer was cut off, at the token limit or inside its thinking."""
     adjusted: tuple[str, ...] = ()
     """Parameters that the endpoint does not take, and what was done about each."""
+    output: Any = None
+    """What a task returned, where that is not a text: JSON; `text` has its spelling."""
+    messages: list[Any] | None = None
+    """The conversation that a task says it had."""
+    trace_id: str = ""
+    """The trace that a task says it left."""
+    trace: str = ""
+    """Where in a task's code its error was raised."""
     at: float = 0.0
     """When, in seconds since 1970."""
 
+    @property
+    def response(self) -> Any:
+        """What is scored: what a task returned, else the text."""
+        return self.text if self.output is None else self.output
+
 
 class Measured(Struct, frozen=True, kw_only=True, tag="scored", tag_field="step", omit_defaults=True):
-    """The scorer has spoken."""
+    """Every scorer has spoken."""
 
     key: int
     """The sample."""
     outcome: Outcome
-    """What it said."""
+    """What the first scorer said, whose numbers are the headline."""
     extracts: bool = True
     """Whether the scorer reported what it extracted, if only that there was nothing."""
     seconds: float = 0.0
     """How long it took."""
+    others: dict[str, Outcome] = field(default_factory=dict)
+    """What the further scorers said, by their names."""
 
 
 class Judged(Struct, frozen=True, kw_only=True, tag="judged", tag_field="step", omit_defaults=True):
@@ -74,6 +89,8 @@ class Judged(Struct, frozen=True, kw_only=True, tag="judged", tag_field="step", 
     """What the calls cost, when a price is known."""
     seconds: float = 0.0
     """How long it took."""
+    scorer: str = ""
+    """The scorer that asked for it; empty for the first one."""
 
 
 Step = Generated | Measured | Judged

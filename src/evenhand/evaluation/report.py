@@ -1,11 +1,12 @@
 """What the report of a run shows, and who writes it: the caller passes the writer, `reports.run` has one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
 from evenhand.evaluation.failures import FailureAnalysis
 from evenhand.evaluation.runtime import RuntimeStats
+from evenhand.evaluation.sample_views import SampleView
 from evenhand.results.bundle import Bundle
 
 
@@ -22,6 +23,8 @@ class RunReport(Struct, frozen=True, kw_only=True):
     """Seconds per call."""
     output_tokens: Sequence[float] = ()
     """Length of every answer."""
+    samples: Iterable[SampleView] = ()
+    """Every sample with what was said; read while the report is written."""
 
 
 ReportWriter = Callable[[RunReport], str]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from evenhand.core.errors import InputError, MissingFile
@@ -13,10 +13,10 @@ from evenhand.core.ids import new_id
 from evenhand.core.outcome import Outcome, Scored, Unscored
 from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.aggregate import Aggregator
-from evenhand.evaluation.artifacts import ended
 from evenhand.evaluation.config import digest
 from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis
 from evenhand.evaluation.report import ReportWriter, RunReport
+from evenhand.evaluation.sample_views import sample_views
 from evenhand.models.reasoning import THINK_TAGS, join_reasoning, split_reasoning
 from evenhand.results import (
     BenchmarkSummary,
@@ -28,6 +28,7 @@ from evenhand.results import (
     write_text,
 )
 from evenhand.results.reading import newest_bundle, read_bundle, read_name
+from evenhand.results.records import ended
 from evenhand.scoring.apply import score_sample_async
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.fingerprint import fingerprint
@@ -82,7 +83,7 @@ def rescore_run(
         schema_version=1,
         created_at=format_instant(now()),
         config={
-            **old.config,
+            **{name: value for name, value in old.config.items() if name != "scorers"},
             "scorer": scorer.identity,
             "think_tags": list(think_tags),
             "rescored_from": old.run_id,
@@ -93,7 +94,9 @@ def rescore_run(
     failures = collector.analysis()
     write_json(target / "failure_analysis.json", failures)
     if report is not None:
-        write_text(target / "report.html", report(RunReport(bundle=bundle, failures=failures, runtime=None)))
+        views = sample_views(target, failures, trajectories=folder / "trajectories.jsonl")
+        shown = RunReport(bundle=bundle, failures=failures, runtime=None, samples=views)
+        write_text(target / "report.html", report(shown))
     write_json(target / f"eval-rescored-{bundle.run_id[-8:]}.json", bundle)
     return Rescored(bundle=bundle, failures=failures)
 
@@ -133,11 +136,14 @@ async def _score_batch(batch: list[SampleResult], scorer: Scorer) -> list[Sample
 async def _score(sample: SampleResult, scorer: Scorer) -> SampleResult:
     if sample.model_response is None:
         # The model gave no answer: there is still nothing to score, and the old reason stands.
-        return sample if sample.reward is None else _ended(sample, _no_response())
+        return replace(sample, scores=UNSET) if sample.reward is None else _ended(sample, _no_response())
     given = ScorerInput(
-        response=sample.model_response, target=sample.expected_answer, metadata=sample.metadata
+        response=sample.model_response if sample.output is UNSET else sample.output,
+        target=sample.expected_answer,
+        metadata=sample.metadata,
+        input=None if sample.input is UNSET else sample.input,
     )
-    return _ended(sample, await score_sample_async(scorer, given))
+    return _ended(sample, await score_sample_async(scorer, given, think_tags=()))
 
 
 def _no_response() -> Unscored:
@@ -153,4 +159,5 @@ def _ended(sample: SampleResult, outcome: Outcome) -> SampleResult:
         error=error,
         extracted_answer=outcome.extracted if isinstance(outcome, Scored) else None,
         scoring_details=outcome.details,
+        scores=UNSET,
     )

@@ -17,24 +17,28 @@ from evenhand.core.errors import EvenhandError, OptionError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.core.timestamps import format_instant, now
 from evenhand.datasets.sources import Source, open_source
+from evenhand.evaluation.answer_cache import AnswerCache, cache_file
 from evenhand.evaluation.arbiter import JudgeArbiter, make_judge
 from evenhand.evaluation.config import (
     RunConfig,
     Service,
     benchmark_hashes,
     differences,
+    digest,
     effective_sampling,
     environment,
     identity,
     versions,
 )
 from evenhand.evaluation.folder import FORMAT, Pinned, RunFolder
+from evenhand.evaluation.generation import Generator, ModelGenerator
 from evenhand.evaluation.journal import Journal, StorageFailed, storage_message
 from evenhand.evaluation.lease import Lease
 from evenhand.evaluation.ledger import Ledger
 from evenhand.evaluation.pipeline import Limits, Pipeline, Watcher
 from evenhand.evaluation.planning import ProblemFile, plan
 from evenhand.evaluation.scoring_lane import ScoringLane
+from evenhand.evaluation.tasks import TaskGenerator
 from evenhand.judging.fence import kept_key
 from evenhand.models.address import base_url, reachable
 from evenhand.models.config import EndpointConfig, RetryPolicy
@@ -132,7 +136,7 @@ class Evaluation:
         if before is not None and not self._resume.allowed:
             done = "a finished run" if before.finished else "an unfinished run"
             raise RunConflict(
-                f"{folder.path} holds {done} of '{before.benchmark}'; continue it with --resume or name another folder"
+                f"{folder.path} holds {done} of '{before.benchmark}'; continue it with --resume (in Python: resume=True) or name another folder"
             )
         fresh = folder.problems.with_suffix(f".{os.getpid()}.tmp")
         try:
@@ -170,6 +174,7 @@ class Evaluation:
             repeats=config.repeats,
             identity=found,
             hashes=hashes,
+            scorers=named_scorers(benchmark, config),
         )
         folder.pin(pinned)
         return pinned
@@ -201,6 +206,7 @@ class Evaluation:
                 run_id=pinned.run_id,
                 started_at=pinned.started_at,
                 benchmark=benchmark.name,
+                scorers=pinned.scorers,
                 config=self._shown_config(pinned, judged=judged),
                 # A judge that was never asked decides nothing.
                 hashes={name: value for name, value in pinned.hashes.items() if judged or name != "judge"},
@@ -229,14 +235,13 @@ class Evaluation:
         spend = None
         if config.spend_cap_usd is not None:
             spend = SpendCap(config.spend_cap_usd, spent_usd=ledger.spent.cost_usd)
-        model = _connect(config.model, config.concurrency, spend)
-        stack.push_async_callback(model.aclose)
+        generator = self._generator(stack, ledger, spend)
         arbiter = None
         judgements = 1
         if config.judge is not None:
             # Whether a scorer wants the judge is known when it has seen an answer.
             judgements = config.judge.concurrency or config.concurrency
-            judge_model = _connect(config.judge, judgements, spend)
+            judge_model = _connect(config.judge, config, spend)
             stack.push_async_callback(judge_model.aclose)
             self._judge_model = judge_model
             try:
@@ -252,14 +257,44 @@ class Evaluation:
             ledger=ledger,
             problems=problems,
             repeats=config.repeats,
-            model=model,
-            sampling=effective_sampling(benchmark, config),
-            think_tags=config.think_tags,
-            lane=ScoringLane(benchmark, sandbox=sandbox, workers=config.sandboxes),
+            generator=generator,
+            lane=ScoringLane(
+                benchmark.scorers, options=benchmark.extra, sandbox=sandbox, workers=config.sandboxes
+            ),
             arbiter=arbiter,
             limits=Limits(calls=config.concurrency, judgements=judgements),
             watcher=self._watcher,
         )
+
+    def _generator(
+        self, stack: contextlib.AsyncExitStack, ledger: Ledger, spend: SpendCap | None
+    ) -> Generator:
+        config = self._config
+        if config.task is not None:
+            path = cache_file(config.cache)
+            identity = (config.task.fingerprint, dict(config.treatment), config.think_tags)
+            task = TaskGenerator(
+                config.task,
+                concurrency=config.concurrency,
+                think_tags=config.think_tags,
+                cache=None if path is None else AnswerCache(path, *identity),
+            )
+            stack.callback(task.close)
+            return task
+        assert config.model is not None
+        model = _connect(config.model, config, spend)
+        stack.push_async_callback(model.aclose)
+        return ModelGenerator(
+            model,
+            sampling=effective_sampling(self._benchmark, config),
+            think_tags=config.think_tags,
+            has_answered=ledger.spent.calls > 0,
+        )
+
+
+def named_scorers(benchmark: Benchmark, config: RunConfig) -> tuple[str, ...]:
+    """The scorers, where every line of the results names them: in runs of tasks, and where there are several."""
+    return tuple(benchmark.scorers) if config.task is not None or benchmark.further_scorers else ()
 
 
 def _load_artifacts(load_report: "Callable[[], ReportWriter] | None") -> "tuple[Any, ReportWriter | None]":
@@ -269,7 +304,7 @@ def _load_artifacts(load_report: "Callable[[], ReportWriter] | None") -> "tuple[
     return artifacts, None if load_report is None else load_report()
 
 
-def _connect(service: Service, concurrency: int, spend: SpendCap | None) -> Endpoint:
+def _connect(service: Service, config: RunConfig, spend: SpendCap | None) -> Endpoint:
     return connect(
         EndpointConfig(
             base_url=base_url(service.url),
@@ -278,11 +313,12 @@ def _connect(service: Service, concurrency: int, spend: SpendCap | None) -> Endp
             dialect=service.dialect,
             timeout=service.timeout,
             retry=RetryPolicy(tries=service.tries),
-            concurrency=service.concurrency or concurrency,
+            concurrency=service.concurrency or config.concurrency,
             requests_per_minute=service.requests_per_minute,
             tokens_per_minute=service.tokens_per_minute,
             spend_cap_usd=service.spend_cap_usd,
             price=service.price,
+            cache_path=cache_file(config.cache),
         ),
         spend=spend,
     )
@@ -300,8 +336,6 @@ def public_config(benchmark: Benchmark, config: RunConfig, pinned: Pinned, *, ju
         "dataset": pinned.identity.get("dataset"),
         "problems": pinned.problems,
         "repeats": pinned.repeats,
-        "model": shown(config.model),
-        "sampling": effective_sampling(benchmark, config),
         "selection": to_builtins(config.selection),
         "prompt": None if callable(benchmark.prompt) else to_builtins(benchmark.prompt),
         "system_prompt": benchmark.system_prompt if config.system_prompt is None else config.system_prompt,
@@ -309,6 +343,20 @@ def public_config(benchmark: Benchmark, config: RunConfig, pinned: Pinned, *, ju
         "think_tags": list(config.think_tags),
         "concurrency": config.concurrency,
     }
+    if config.name:
+        found["name"] = config.name
+    if config.model is not None:
+        found["model"] = shown(config.model)
+        found["sampling"] = effective_sampling(benchmark, config)
+    treated: dict[str, Any] = {"run": config.name} if config.name else {}
+    if config.task is not None:
+        found["task"] = {"name": config.task.label, "timeout": config.task.timeout}
+        treated |= {"task": config.task.label, "code": digest(config.task.fingerprint)[:12]}
+    treated |= dict(config.treatment)
+    if treated:
+        found["treatment"] = treated
+    if named := named_scorers(benchmark, config):
+        found["scorers"] = {name: benchmark.scorers[name].identity for name in named}
     if config.judge is not None and judged:
         found["judge"] = shown(config.judge)
         found["judge_options"] = dict(config.judge_options)

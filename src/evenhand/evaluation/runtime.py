@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -81,7 +81,7 @@ class RuntimeCollector:
         self._adjusted: Counter[str] = Counter()
         self._scoring = 0.0
 
-    def add(self, generated: Generated, measured: Measured | None, judged: Judged | None) -> None:
+    def add(self, generated: Generated, measured: Measured | None, judged: Mapping[str, Judged]) -> None:
         self._retries += generated.attempts - 1
         self._tokens[0] += generated.input_tokens or 0
         self._tokens[1] += generated.output_tokens or 0
@@ -98,11 +98,11 @@ class RuntimeCollector:
             self._errors[generated.error] += 1
         if measured is not None:
             self._scoring += measured.seconds
-        if judged is not None:
-            self._judge_tokens[0] += judged.input_tokens
-            self._judge_tokens[1] += judged.output_tokens
-            if judged.cost_usd is not None:
-                self._judge_cost = (self._judge_cost or 0.0) + judged.cost_usd
+        for one in judged.values():
+            self._judge_tokens[0] += one.input_tokens
+            self._judge_tokens[1] += one.output_tokens
+            if one.cost_usd is not None:
+                self._judge_cost = (self._judge_cost or 0.0) + one.cost_usd
 
     def stats(self, elapsed: float, samples: int, tokens: int) -> RuntimeStats:
         return RuntimeStats(

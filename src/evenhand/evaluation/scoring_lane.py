@@ -5,9 +5,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.benchmarks.definition import Benchmark, Problem
+from evenhand.benchmarks.definition import Problem
 from evenhand.core import jsontext
-from evenhand.core.outcome import Failed
+from evenhand.core.outcome import Failed, Outcome
 from evenhand.evaluation.records import Measured
 from evenhand.scoring.apply import Measurement, measure_sample, measure_sample_async
 from evenhand.scoring.registry import Scorer
@@ -21,13 +21,20 @@ _SIMPLE = (str, bool, int, type(None))
 
 
 class ScoringLane:
-    """Scores the samples of one run."""
+    """Scores the samples of one run: every scorer on every answer, the first one's numbers are the headline."""
 
-    def __init__(self, benchmark: Benchmark, *, sandbox: Any = None, workers: int = 4) -> None:
-        self._extra: Mapping[str, Any] = dict(benchmark.extra)
+    def __init__(
+        self,
+        scorers: Mapping[str, Scorer],
+        *,
+        options: Mapping[str, Any] | None = None,
+        sandbox: Any = None,
+        workers: int = 4,
+    ) -> None:
+        self._options: Mapping[str, Any] = dict(options or {})
         self._sandbox = sandbox
-        self._scorer = benchmark.scorer
-        self._is_async = benchmark.scorer.is_async
+        self._scorers = dict(scorers)
+        self._is_async = any(one.is_async for one in scorers.values())
         self._slots = asyncio.Semaphore(workers)
         self._trials = 0
         self._slowest = 0.0
@@ -39,49 +46,65 @@ class ScoringLane:
         apart = self._is_async or self._sandbox is not None
         return not apart and self._trials >= TRIALS and self._slowest < QUICK_SECONDS
 
-    def sample(self, problem: Problem, response: str) -> ScorerInput:
-        """What the scorer is given."""
+    def sample(self, problem: Problem, response: Any) -> ScorerInput:
+        """What the scorers are given."""
         return ScorerInput(
             response=response,
             target=problem.target,
             metadata=problem.metadata,
-            config=self._extra,
+            config=self._options,
             sandbox=self._sandbox,
+            input=problem.input,
         )
 
     def measure(self, key: int, sample: ScorerInput) -> Measured:
         """Score in place."""
         start = time.perf_counter()
-        found = measure_sample(self._scorer, sample)
+        found = {name: measure_sample(one, sample) for name, one in self._scorers.items()}
         return _measured(key, found, time.perf_counter() - start)
 
     async def measure_apart(self, key: int, sample: ScorerInput) -> Measured:
         """Score without holding up the event loop."""
         async with self._slots:
             start = time.perf_counter()
-            if self._is_async:
-                found = await measure_sample_async(self._scorer, sample)
-            else:
-                found, seconds = await asyncio.to_thread(_timed, self._scorer, sample)
+            plain = {name: one for name, one in self._scorers.items() if not one.is_async}
+            found: dict[str, Measurement] = {}
+            if plain:
+                found, seconds = await asyncio.to_thread(_timed, plain, sample)
                 self._trials += 1
                 if self._trials > 1:  # the first call pays for imports and tables
                     self._slowest = max(self._slowest, seconds)
-            return _measured(key, found, time.perf_counter() - start)
+            for name, one in self._scorers.items():
+                if one.is_async:
+                    found[name] = await measure_sample_async(one, sample)
+            return _measured(key, {name: found[name] for name in self._scorers}, time.perf_counter() - start)
 
 
-def _measured(key: int, found: Measurement, seconds: float) -> Measured:
-    outcome = found.outcome
+def _measured(key: int, found: Mapping[str, Measurement], seconds: float) -> Measured:
+    outcomes = {name: _kept(one.outcome) for name, one in found.items()}
+    first = next(iter(outcomes))
+    return Measured(
+        key=key,
+        outcome=outcomes.pop(first),
+        seconds=seconds,
+        extracts=found[first].reports_extraction,
+        others=outcomes,
+    )
+
+
+def _kept(outcome: Outcome) -> Outcome:
+    """The outcome as it can be written down."""
     try:
         if outcome.details or not isinstance(getattr(outcome, "extracted", None), _SIMPLE):
             jsontext.encode(outcome)
     except UnicodeEncodeError:
         pass  # the journal knows what to do with lone surrogates
     except (ValueError, TypeError) as error:
-        outcome = Failed(error="bad_result", message=f"the scorer's result cannot be kept as JSON: {error}")
-    return Measured(key=key, outcome=outcome, seconds=seconds, extracts=found.reports_extraction)
+        return Failed(error="bad_result", message=f"the scorer's result cannot be kept as JSON: {error}")
+    return outcome
 
 
-def _timed(scorer: Scorer, sample: ScorerInput) -> tuple[Measurement, float]:
+def _timed(scorers: Mapping[str, Scorer], sample: ScorerInput) -> tuple[dict[str, Measurement], float]:
     start = time.thread_time()
-    found = measure_sample(scorer, sample)
+    found = {name: measure_sample(one, sample) for name, one in scorers.items()}
     return found, time.thread_time() - start

@@ -3,12 +3,15 @@
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
 from evenhand.evaluation.aggregate import Aggregator
 from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis
 from evenhand.evaluation.report import RunReport
 from evenhand.evaluation.runtime import RuntimeStats
+from evenhand.evaluation.sample_views import sample_views
 from evenhand.results.bundle import Bundle
 from evenhand.results.reading import read_bundle, read_samples
 
@@ -35,13 +38,18 @@ def read_report(folder: Path) -> RunReport:
         summary = aggregator.summary(name, aggregator.tally.total).benchmark
         bundle = Bundle(benchmark=summary, config=bundle.config if bundle else {})
     # Written when the run was made, with more knowledge of the scorer than its results alone give.
-    failures = _kept(folder / "failure_analysis.json", FailureAnalysis) or collector.analysis()
+    failures, found_anew = _kept(folder / "failure_analysis.json", FailureAnalysis), collector.analysis()
+    if failures is None:
+        failures = found_anew
+    elif not failures.causes:  # written by an older version
+        failures = replace(failures, causes=found_anew.causes)
     return RunReport(
         bundle=bundle,
         failures=failures,
         runtime=_kept(folder / "runtime_stats.json", RuntimeStats),
         latencies=latencies,
         output_tokens=tokens,
+        samples=sample_views(folder, failures),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand.core.errors import InputError, OptionError, UnknownName
 from evenhand.core.jsontext import canonical
@@ -14,8 +15,9 @@ from evenhand.core.secret import Secret
 from evenhand.integrations.foreign_json import read_head
 from evenhand.integrations.port import ImportedRun, ImportedSample
 from evenhand.integrations.registry import IMPORTERS, read_foreign
-from evenhand.integrations.service_experiment import is_address, read_experiment
+from evenhand.integrations.service_experiment import COMPUTED_BY, UNKNOWN, is_address, read_experiment
 from evenhand.results.bundle import BenchmarkSummary, Bundle
+from evenhand.results.by_scorer import numeric_scorers, pairs_by_scorer
 from evenhand.results.reading import RunResults, read_run, run_folders
 from evenhand.results.records import SampleError, SampleResult
 
@@ -77,14 +79,14 @@ def load_sides(
     """The runs of two sources. A run folder is one run, a folder of them one per benchmark; a file of another
     tool, a file of scores or an experiment of a service is one per scorer, called NAME · SCORER."""
     if not is_foreign(base) and not is_foreign(candidate):
-        if scorers:
-            raise OptionError("--scorer picks among the scorers of a file; a run folder has only one")
-        return Sides(base=_own(Path(base)), candidate=_own(Path(candidate)))
+        return _own_sides(Path(base), Path(candidate), scorers)
     mine, theirs = read_sources(base, token), read_sources(candidate, token)
     _check_scorers([*mine, *theirs], scorers)
     single = len(mine) == 1 and len(theirs) == 1
     if single:
         _check_task(mine[0], theirs[0])
+        if mine[0].tool == theirs[0].tool == "service":
+            mine, theirs = [with_unknown_scorers(mine[0])], [with_unknown_scorers(theirs[0])]
     order: dict[str, int] = {}
     for run in (*mine, *theirs):
         for sample in run.samples:
@@ -101,6 +103,35 @@ def load_sides(
         sides.append(found)
     notes = tuple(dict.fromkeys(words for run in (*mine, *theirs) for words in run.unmapped))
     return Sides(base=sides[0], candidate=sides[1], notes=notes)
+
+
+def with_unknown_scorers(run: ImportedRun) -> ImportedRun:
+    """A service tells what computed a score where it knows. Where it does not, its scores are not those of a version."""
+    unknown = {name: {COMPUTED_BY: UNKNOWN} for name in scorer_names(run)}
+    return replace(run, scorers={**unknown, **run.scorers})
+
+
+def _own_sides(base: Path, candidate: Path, scorers: Sequence[str]) -> Sides:
+    """Run folders, which may have several scorers each."""
+    mine, theirs = _own(base), _own(candidate)
+    single = len(mine) == 1 and len(theirs) == 1
+    pairs = (
+        [(next(iter(mine.values())), next(iter(theirs.values())))]
+        if single
+        else [(mine[name], theirs[name]) for name in mine if name in theirs]
+    )
+    if scorers and not any(numeric_scorers(run) for pair in pairs for run in pair):
+        raise OptionError("--scorer picks among several scorers; these runs have only one")
+    left: dict[str, RunResults] = {}
+    right: dict[str, RunResults] = {}
+    for pair in pairs:
+        parts = pairs_by_scorer(*pair, scorers)
+        left |= parts[0]
+        right |= parts[1]
+    if not single:  # what only one side has is named, not forgotten
+        left |= {name: run for name, run in mine.items() if name not in theirs}
+        right |= {name: run for name, run in theirs.items() if name not in mine}
+    return Sides(base=left, candidate=right)
 
 
 def _own(path: Path) -> dict[str, RunResults]:

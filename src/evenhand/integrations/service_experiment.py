@@ -1,6 +1,7 @@
 """An experiment of a scoring service, read over HTTP: `URL/experiments/ID`."""
 
 from collections import defaultdict
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from evenhand.client.service import ServiceClient
@@ -11,6 +12,11 @@ from evenhand.core.secret import Secret
 from evenhand.integrations.foreign_json import as_dict, as_number, as_text
 from evenhand.integrations.port import ImportedRun, ImportedSample
 from evenhand.metrics.exact import exact_mean
+
+COMPUTED_BY = "computed by"
+"""The key under which a scorer's identity stands."""
+UNKNOWN = "an unknown version"
+"""The identity of scores that were submitted or stored by an older release."""
 
 
 def is_address(text: str) -> bool:
@@ -39,7 +45,7 @@ def read_experiment(address: str, token: Secret | None) -> ImportedRun:
         # Items that came later were not there to be run.
         items = {
             item["id"]: item
-            for item in client.dataset_items(about["dataset_id"])
+            for item in client.dataset_items(about["dataset_id"], about.get("dataset_version"))
             if item["created_at"] <= about["created_at"]
         }
         runs = list(client.listed(f"/v1/experiments/{quote(experiment_id)}/runs"))
@@ -58,9 +64,7 @@ def read_experiment(address: str, token: Secret | None) -> ImportedRun:
             number = as_number(score["value"])
             if number is not None and not isinstance(score["value"], bool):
                 values[score["scorer_name"]].append(number)
-            if score.get("canonical_name") is not None:
-                told = [score[field] for field in ("canonical_name", "scorer_version", "scorer_options")]
-                identities[score["scorer_name"]].add(canonical(told).decode())
+            identities[score["scorer_name"]].add(_identity(score))
         outcomes: dict[str, Outcome] = {
             name: Scored(value=float(exact_mean(values[name])))
             if values[name]
@@ -82,12 +86,28 @@ def read_experiment(address: str, token: Secret | None) -> ImportedRun:
     mixed = sorted(name for name, found in identities.items() if len(found) > 1)
     if mixed:
         raise Incomparable(
-            [f"the experiment {about['name']} mixes versions or options of {name}" for name in mixed]
+            [
+                f"the experiment {about['name']} mixes versions or options of {name}, or values of unknown version "
+                "and computed ones"
+                for name in mixed
+            ]
         )
     return ImportedRun(
         tool="service",
         name=f"dataset {about['dataset_id']}",
         treatment={"experiment": about["name"], **as_dict(about.get("metadata"))},
-        scorers={name: {"computed by": next(iter(found))} for name, found in identities.items()},
+        scorers={
+            name: {COMPUTED_BY: identity}
+            for name, found in identities.items()
+            if (identity := next(iter(found))) != UNKNOWN
+        },
         samples=samples,
     )
+
+
+def _identity(score: dict[str, Any]) -> str:
+    """What made a score; submitted values and those of older releases do not tell."""
+    if score.get("canonical_name") is None:
+        return UNKNOWN
+    fields = ("canonical_name", "scorer_version", "scorer_options")
+    return canonical([score[field] for field in fields]).decode()

@@ -97,7 +97,7 @@ class EndpointConfig(Struct, frozen=True, kw_only=True):
             )
 
     def check_price(self) -> None:
-        """Refuse a spend cap at a price from memory: the shipped table is good for an estimate, not for a promise."""
+        """Refuse a spend cap at a list price: the shipped table is good for an estimate, not for a promise."""
         if self.price is None:
             raise OptionError(
                 f"a spend cap needs a price that you give: the one of '{self.model}' is missing"

@@ -184,7 +184,62 @@ class Columns(Struct, frozen=True):
     parts: Sequence["Part"]
 
 
-Part = Paragraph | Verdict | Tiles | Ledger | Table | Figure | Preformatted | Details | Folds | Columns
+class Block(Struct, frozen=True, array_like=True):
+    """A text under its caption."""
+
+    caption: str
+    text: str
+    kind: int = 0
+    """0 text, 1 text that stays folded, 2 a message with its role as the caption, 3 words of our own."""
+
+
+class Row(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One sample as the page shows it. The names are short because there are many of them."""
+
+    i: int
+    """Problem."""
+    r: int = 0
+    """Repeat."""
+    s: str
+    """Status."""
+    v: list[float | str | None]
+    """What each scorer says; null where there is no score."""
+    w: str = ""
+    """Why it counts as a failure, or why there is no score."""
+    c: str | None = None
+    """Category."""
+    q: str = ""
+    """The start of the question; empty for later repeats of a problem, as are `asked`."""
+    a: str = ""
+    """The start of the answer, or of the error."""
+    f: str = ""
+    """Tokens, time, attempts."""
+    asked: list[Block] = []
+    """Messages and target."""
+    got: list[Block] = []
+    """Thinking, answer, what was extracted."""
+    why: list[Block] = []
+    """What each scorer and the judge say."""
+
+
+class Samples(Struct, frozen=True, kw_only=True):
+    """Rows to filter and to open, made by `reports.samples`; shown a page at a time by `static/samples.js`."""
+
+    first: Sequence[Row]
+    """Shown without scripts."""
+    scorers: Sequence[str]
+    """Names of what `Row.v` holds."""
+    chunks: Sequence[str]
+    """All rows as JSON, safe inside a script element; `rendering.document` puts them at the end of the file."""
+    held: int
+    """How many rows the data hold."""
+    total: int
+    """How many samples the run has."""
+
+
+Part = (
+    Paragraph | Verdict | Tiles | Ledger | Table | Figure | Preformatted | Details | Folds | Columns | Samples
+)
 
 
 class Section(Struct, frozen=True):

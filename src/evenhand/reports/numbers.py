@@ -56,3 +56,44 @@ def method_name(method: str) -> str:
     for pair in ("Clopper Pearson", "Bonett Price", "Lang Reiczigel"):
         text = text.replace(pair, pair.replace(" ", "-"))
     return text
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """`2.1 %`, `33 %`; a share of 0 to 1."""
+    if share is None:
+        return NONE
+    text = f"{share * 100:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def duration(milliseconds: float | None) -> str:
+    """`340ms`, `1.2s`, `4m 10s`, `2h 5m`."""
+    if milliseconds is None:
+        return "—"
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f}ms" if milliseconds >= 1 or milliseconds == 0 else "<1ms"
+    seconds = milliseconds / 1000
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    minutes = round(seconds / 60) if seconds >= 3600 else int(seconds // 60)
+    if seconds < 3600:
+        return f"{minutes}m {int(seconds - 60 * minutes)}s"
+    return f"{minutes // 60:,}h {minutes % 60}m"
+
+
+def age(seconds: float) -> str:
+    """How long ago, in one unit: `4 s`, `34 min`, `2 h`, `5 d`."""
+    if seconds < 60:
+        return f"{max(0, int(seconds))} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min"
+    if seconds < 48 * 3600:
+        return f"{int(seconds // 3600)} h"
+    return f"{int(seconds // 86400):,} d"
+
+
+def bytes_text(count: int) -> str:
+    """`812 bytes`, `14 KB`, `3.2 MB`."""
+    if count < 1024:
+        return f"{count} bytes"
+    return f"{count / 1024:,.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:,.1f} MB"

@@ -34,7 +34,12 @@ def environment(*loaders: BaseLoader) -> Environment:
 @cache
 def stylesheet() -> str:
     """The one stylesheet, for report files and pages."""
-    return files(PACKAGE).joinpath("static", "evenhand.css").read_text(encoding="utf-8")
+    return _static("evenhand.css")
+
+
+@cache
+def _static(name: str) -> str:
+    return files(PACKAGE).joinpath("static", name).read_text(encoding="utf-8")
 
 
 def document(
@@ -44,12 +49,15 @@ def document(
     crumb: str = "",
     facts: Sequence[str] = (),
     footer: str = "Made by Evenhand",
+    data: Sequence[str] = (),
+    script: str = "",
 ) -> str:
-    """A self-contained report file: it asks for nothing, runs nothing, and opens from disk.
+    """A self-contained report file: it asks for nothing and opens from disk.
 
-    `crumb` says what kind of report it is, `facts` are short words under the title.
+    `crumb` says what kind of report it is, `facts` are short words under the title. It runs nothing but `script`, one of
+    this package's files; `data` are JSON texts for it, escaped by `samples.in_script`.
     """
-    style = stylesheet()
+    style, program = stylesheet(), _static(script) if script else ""
     values = {
         "title": title,
         "sections": sections,
@@ -57,7 +65,9 @@ def document(
         "facts": facts,
         "footer": footer,
         "style": Markup(style),  # noqa: S704  our own file
-        "policy": _policy(style),
+        "policy": _policy(style, program),
+        "data": data,
+        "script": Markup(program),  # noqa: S704  our own file
     }
     return _environment().get_template("document.html").render(values)
 
@@ -68,12 +78,19 @@ def _environment() -> Environment:
 
 
 @cache
-def _policy(style: str) -> str:
-    # The digest allows this one <style> element and nothing else: no `style` attribute, no script, no request.
-    digest = b64encode(sha256(style.encode()).digest()).decode()
+def _policy(style: str, program: str) -> str:
+    # The digests allow this one <style> element and this one <script>, and nothing else: no `style` attribute, no other
+    # script, no request. The script may not turn text into HTML either.
+    found = f"default-src 'none'; style-src '{_digest(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+    if not program:
+        return found
     return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+        f"{found}; script-src '{_digest(program)}'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def _columns(given: Sequence[Column | str]) -> list[Column]:

@@ -5,11 +5,13 @@ from typing import Any
 
 from evenhand.core import jsontext
 from evenhand.core.terminal import preview
+from evenhand.evaluation.causes import Cause
 from evenhand.evaluation.failures import ADVICE, FailureAnalysis
 from evenhand.evaluation.report import RunReport
 from evenhand.evaluation.runtime import RuntimeStats
 from evenhand.plots import IntervalRow, histogram
 from evenhand.reports.components import (
+    Cell,
     Details,
     Figure,
     Fold,
@@ -18,6 +20,7 @@ from evenhand.reports.components import (
     Paragraph,
     Part,
     Preformatted,
+    Samples,
     Section,
     Table,
     Tile,
@@ -28,6 +31,7 @@ from evenhand.reports.components import (
 )
 from evenhand.reports.numbers import method_name, number
 from evenhand.reports.rendering import document
+from evenhand.reports.samples import samples_part
 from evenhand.results.bundle import Bundle, CategorySummary, MetricValue
 
 MOST_CATEGORIES = 60
@@ -62,8 +66,14 @@ def run_page(given: RunReport) -> str:
     categories = bundle.benchmark.categories
     if isinstance(categories, list) and categories:
         sections.append(Section("Categories", _categories(categories), note="mean reward, 95 % intervals"))
+    if given.failures is not None and given.failures.causes:
+        sections.append(Section("Why samples have no score", [_causes(given.failures.causes)]))
+    samples = samples_part(given.samples, scorer=_scorer(bundle), total=bundle.benchmark.samples)
     if given.failures is not None:
-        sections.append(Section("Failures", _failures(given.failures), note=_failure_note(given.failures)))
+        parts = _failures(given.failures, exemplars=not samples.held)
+        sections.append(Section("Failures", parts, note=_failure_note(given.failures)))
+    if samples.held:
+        sections.append(Section("Samples", [samples], note=_samples_note(samples)))
     if given.runtime is not None:
         sections.append(Section("Time and tokens", [_runtime(given.runtime)], half=True))
         if pictures := _spreads(given):
@@ -75,7 +85,21 @@ def run_page(given: RunReport) -> str:
         crumb="run",
         facts=[f"{_problems(bundle):,} problems × {bundle.benchmark.repeats}"],
         footer=f"Evenhand run {bundle.run_id}, finished {bundle.created_at}",
+        data=samples.chunks,
+        script="samples.js" if samples.held else "",
     )
+
+
+def _scorer(bundle: Bundle) -> str:
+    identity = bundle.config.get("scorer")
+    name = identity.get("name") if isinstance(identity, dict) else None
+    return str(name or "reward")
+
+
+def _samples_note(samples: Samples) -> str:
+    if samples.held == samples.total:
+        return ""
+    return f"the first {samples.held:,} of {samples.total:,}; all are in results.jsonl"
 
 
 def _problems(bundle: Bundle) -> int:
@@ -161,7 +185,7 @@ def _failure_note(failures: FailureAnalysis) -> str:
     )
 
 
-def _failures(failures: FailureAnalysis) -> list[Part]:
+def _failures(failures: FailureAnalysis, *, exemplars: bool) -> list[Part]:
     if not failures.total_failures:
         return [Paragraph(f"None of {failures.samples:,} samples failed.")]
     table = bar_table(
@@ -182,8 +206,22 @@ def _failures(failures: FailureAnalysis) -> list[Part]:
             parts=[Preformatted(example.response_preview or "(no text)")],
         )
         for example in failures.exemplars
+        if exemplars
     ]
     return [table, Folds(rows=rows, label="problem", text="an example of each")] if rows else [table]
+
+
+def _causes(causes: Sequence[Cause]) -> Table:
+    rows: list[list[Cell | str]] = [
+        [
+            one.kind or "–",
+            f"{one.count:,}",
+            one.status,
+            Cell(one.message or "–", below=one.advice),
+        ]
+        for one in causes
+    ]
+    return Table(["kind", *numbers("samples"), "status", "message, and what helps"], rows)
 
 
 def _runtime(stats: RuntimeStats) -> Table:

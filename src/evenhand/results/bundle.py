@@ -41,6 +41,19 @@ class CategorySummary(Struct, frozen=True, kw_only=True):
     """How many samples could not be scored."""
 
 
+class ScorerResult(Struct, frozen=True, kw_only=True):
+    """The result of one scorer of a run that has several."""
+
+    scores: dict[str, MetricValue] = field(default_factory=dict)
+    """Metric name to value and interval."""
+    categories: list[CategorySummary] = field(default_factory=list)
+    """Per category."""
+    tally: Tally | None = None
+    """Scored, unscored and failed samples among those that the scorer was applied to."""
+    labels: dict[str, int] = field(default_factory=dict)
+    """How often each label was given, by a scorer that gives labels."""
+
+
 class BenchmarkSummary(Struct, frozen=True, kw_only=True):
     """The result on one benchmark."""
 
@@ -56,6 +69,8 @@ class BenchmarkSummary(Struct, frozen=True, kw_only=True):
     """Per category; a mapping in files of other tools."""
     tally: Tally | None = None
     """Scored, unscored and failed samples; they add up to `samples`."""
+    scorers: dict[str, ScorerResult] = field(default_factory=dict)
+    """Every scorer's result by name, where a run has several or is one of a task; `scores` are those of the first."""
 
 
 class Bundle(Struct, frozen=True, kw_only=True):

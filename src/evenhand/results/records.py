@@ -2,7 +2,10 @@
 
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
+
+from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
 
 
 class SampleError(Struct, frozen=True, kw_only=True):
@@ -57,8 +60,59 @@ class SampleResult(Struct, frozen=True, kw_only=True):
     truncated: bool = False
     """Whether the response was cut off, at the token limit or inside its thinking."""
 
+    # What follows is in the file only where it is known: the lines of other runs stay as short as they were.
+    scores: dict[str, Outcome] | UnsetType = UNSET
+    """What every scorer came to, by name, where a run has several or is one of a task; `reward`, `status` and
+    `extracted_answer` are those of the first."""
+    input: Any = UNSET
+    """What a task was given."""
+    output: Any = UNSET
+    """What a task returned, where that is no text; `model_response` has its spelling."""
+    trace_id: str | UnsetType = UNSET
+    """The trace that a task says it left."""
+
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """What every scorer came to, by name; empty in runs that do not name their scorers here."""
+        return self.scores or {}
+
     @property
     def category(self) -> str | None:
         """The category under which the sample is counted, if it has one."""
         found = self.metadata.get("category", self.scoring_details.get("category"))
         return None if found is None else str(found)
+
+
+def scored_by(sample: SampleResult, scorer: str) -> SampleResult | None:
+    """The sample with this scorer's outcome as its reward and status; None when the scorer was not applied to it."""
+    outcome = sample.outcomes.get(scorer)
+    if outcome is None:
+        return None
+    reward, status, error = ended(outcome)
+    details = dict(outcome.details)
+    if isinstance(outcome, Scored) and isinstance(outcome.value, str):
+        details["label"] = outcome.value
+    return replace(
+        sample,
+        reward=reward,
+        status=status,
+        error=error,
+        extracted_answer=outcome.extracted if isinstance(outcome, Scored) else None,
+        scoring_details=details,
+    )
+
+
+def ended(
+    outcome: Outcome,
+) -> tuple[float | None, Literal["scored", "unscored", "failed"], SampleError | None]:
+    """Reward, status and error of a line of `results.jsonl`."""
+    match outcome:
+        case Scored(value=float(value)):
+            return value, "scored", None
+        case Scored(value=label):
+            # A label has no mean: it is kept among the details and stays out of every average.
+            return None, "unscored", SampleError(kind="label", message=f"the score is the label '{label}'")
+        case Failed():
+            return None, "failed", SampleError(kind=outcome.error, message=outcome.message)
+        case Unscored():
+            return None, "unscored", SampleError(kind=outcome.reason, message=outcome.message)

@@ -80,6 +80,11 @@ NAMES = frozenset(
     ]
 )
 
+CAPITALS = frozenset(
+    ["Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega"]
+)
+"""Names of their own: \\Delta is not \\delta."""
+
 _DROPPED = re.compile(
     r"\\left(?![a-z])|\\right(?![a-z])|\\[,;:!\s]|\\displaystyle|\\\(|\\\)|\\\[|\\\]|\\\$|\\%|[$%]|\^\s*+(?:\{\s*+)?\\circ\s*+\}?|°"
     r"|(?<=\d),(?=\d{3}(?!\d))"
@@ -143,7 +148,7 @@ def _tokens(text: str) -> list[_Token]:
 
 def _names(command: str | None, word: str | None, split: bool) -> list[str]:
     if command is not None:
-        if command not in FUNCTIONS | NAMES | {"frac", "binom"}:
+        if command not in FUNCTIONS | NAMES | CAPITALS | {"frac", "binom"}:
             raise InputError(f"unknown command \\{command}"[:60])
         return [command]
     assert word is not None
@@ -258,7 +263,7 @@ class _Parser:
             return tree if power is None else ("pow", tree, power)
         if self._sign("_"):  # x_1 is a name of its own
             index = self._argument()
-            return ("name", f"{name}_{index if isinstance(index, str) else 'n'}")
+            return ("name", f"{name}_{index if isinstance(index, str) else repr(index)}")
         return ("name", name)
 
     def _argument(self) -> Tree:

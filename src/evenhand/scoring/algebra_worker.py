@@ -169,7 +169,7 @@ def _equal(first: Any, second: Any, tolerance: float) -> bool:
     symbols = sorted(first.free_symbols | second.free_symbols, key=str)
     if not symbols:
         one, other = first.evalf(DIGITS), second.evalf(DIGITS)
-        return _close(one, other) is True or bool(tolerance and abs(one - other) <= tolerance)
+        return _close(one, other) is True or bool(tolerance and _stands_for(first, second, tolerance))
     agreed = 0
     for point in range(POINTS):
         values = {symbol: _coordinate(point, place) for place, symbol in enumerate(symbols)}
@@ -178,6 +178,13 @@ def _equal(first: Any, second: Any, tolerance: float) -> bool:
             return False
         agreed += close is True
     return agreed >= 2
+
+
+def _stands_for(first: Any, second: Any, step: float) -> bool:
+    """Whether the rational one of two numbers is the other, rounded or cut off after digits of this step."""
+    decimal, exact = (first, second) if first.is_Rational else (second, first)
+    beyond = (exact - decimal).evalf(DIGITS) * (1 if decimal > 0 else -1)
+    return bool(abs(beyond) <= step / 2 or 0 <= beyond < step)
 
 
 def _coordinate(point: int, place: int) -> Any:

@@ -6,6 +6,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, get_type_hints, overload
 
@@ -150,6 +151,14 @@ class Scorer(Generic[P, R]):
             names = ", ".join(f"'{name}'" for name in configured.missing)
             raise OptionError(f"scorer '{self.name}' needs the option {names}")
         return configured
+
+    def renamed(self, name: str) -> "Scorer[P, R]":
+        """The same scorer under another name; what decides its grades, its version and options, stays."""
+        if not NAME.fullmatch(name):
+            raise OptionError(f"'{name}' cannot be a scorer's name: letters, digits, '_', '.', '-' only")
+        found = copy(self)
+        found.name = found.__name__ = name
+        return found
 
     @property
     def options_schema(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def _called(function: Any, depth: int) -> Iterator[Any]:
         return
     closure = inspect.getclosurevars(function)
     named = {**closure.globals, **closure.nonlocals}
-    for name in sorted({*named, *_attributes(function.__code__)}):
+    for name in sorted({*named, *used_names(function.__code__)}):
         value = named.get(name)
         if isinstance(value, Scorer):
             yield [name, fingerprint(value, depth=depth - 1)]
@@ -71,10 +71,10 @@ def _called(function: Any, depth: int) -> Iterator[Any]:
                     break
 
 
-def _attributes(code: CodeType) -> set[str]:
+def used_names(code: CodeType) -> set[str]:
     """Every name that the code and the functions inside it use."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            names |= _attributes(constant)
+            names |= used_names(constant)
     return names

@@ -2,10 +2,12 @@ r"""Short mathematical answers as text: one spelling for what differs only in no
 
 Commas between thousands (1,000, 1{,}000, 1,\!000), `$`, `%`, spaces, a trailing dot, `\boxed{}`, `\text{}`, `\left`,
 `\right` and degree signs are dropped; `\frac{a}{b}` becomes a/b, mixed numbers (5 1/2, 5\frac{1}{2}) and repeating
-decimals (0.\overline{3}) become fractions; what is then a number is compared as one.
+decimals (0.\overline{3}, 0.333...) become fractions, as does ½, and x² becomes x^{2}; what is then a number is compared
+as one.
 """
 
 import re
+import unicodedata
 from decimal import Decimal
 from fractions import Fraction
 
@@ -32,6 +34,27 @@ _MIXED = re.compile(
 _REPEATING = re.compile(
     r"(?<![\d.])(\d{0,15})\.(\d{0,15})(?:\\(?:overline|bar|dot)\s*\{(\d{1,15})\}|\((\d{1,15})\))(?!\d)"
 )
+# 0.333... and 0.1666...: the digits at the end are there at least twice.
+_GOING_ON = re.compile(r"(?<![\d.])(\d{0,15})\.(\d{0,6}?)(\d{1,6}?)\3{1,12}(?:\.\.\.|\\[lc]?dots(?![a-z]))")
+_LAST_DOT = re.compile(r"(?<!\.)\.+\Z")
+_CHOOSE = re.compile(r"\{?\s*(?:\{([^{}]+)\}|(\w+))\s*\\choose\s*(?:\{([^{}]+)\}|(\w+))\s*\}?")
+_SUPERSCRIPTS = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b\u207f]+")
+_SUBSCRIPTS = re.compile("[\u2080-\u2089]+")
+_VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e\u2189]")
+_LOWERED = str.maketrans(
+    "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b\u207f", "0123456789+-n"
+)
+_COMMANDS = {
+    "\u2264": r"\le ",
+    "\u2265": r"\ge ",
+    "\u2260": r"\ne ",
+    "\u2205": r"\emptyset ",
+    "\u211d": r"\mathbb{R}",
+    "\u221b": r"\sqrt[3]",
+    "\u2026": "...",
+    "\u2032": "'",
+}
+_WORD = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]{2,}")
 _SCIENTIFIC = re.compile(r"(?<![\w.])(\d{1,15}(?:\.\d{1,15})?)[eE]([-+]?\d{1,2})(?!\w)")
 _PER_CENT = re.compile(r"\\?%|(?<=[\d}\s])(?:per\s?cent|percentage|pct)\b", re.IGNORECASE)
 _SPACES_AND_SIGNS = re.compile(r"[\s$%\\]+")
@@ -49,20 +72,22 @@ _MAX_NESTING = 20
 _MAX_LENGTH = 2_000
 
 
-def same_math_text(first: str, second: str) -> bool:
-    """Whether two answers are one after normalisation, or equal numbers."""
+def same_math_text(first: str, second: str, *, names: bool = False) -> bool:
+    """Whether two answers are one after normalisation, or equal numbers; with `names`, r is not R."""
     if first == second:
         return bool(first)
-    one, other = normalize_math(first), normalize_math(second)
+    one, other = normalize_math(first, names=names), normalize_math(second, names=names)
     if one == other:
         return bool(one)
     number = rational(one)
     return number is not None and number == rational(other)
 
 
-def normalize_math(text: str) -> str:
-    """The common spelling of a short mathematical answer."""
+def normalize_math(text: str, *, names: bool = False) -> str:
+    """The common spelling of a short mathematical answer; case is dropped, with `names` only that of words."""
     text = tidy_math(text)
+    if names and not text.islower():
+        text = _WORD.sub(_folded, text)
     if "^" in text or "°" in text or "\\" in text:
         text = _DEGREES.sub("", text)
     if len(text) <= _MAX_LENGTH and "\\" in text:
@@ -75,8 +100,17 @@ def normalize_math(text: str) -> str:
     if "\\\\" in text:
         text = _ROW_BREAK.sub(";;", text)
     # Two numbers side by side are not one number.
-    text = _SPACES_AND_SIGNS.sub("", _BETWEEN_NUMBERS.sub("_", text)).lower()
-    return text.rstrip(".")
+    text = _SPACES_AND_SIGNS.sub("", _BETWEEN_NUMBERS.sub("_", text))
+    text = _LAST_DOT.sub("", text)
+    return text if names else text.lower()
+
+
+def _folded(match: re.Match[str]) -> str:
+    """A word in lower case: Yes is yes, but AB, \\Delta and R are names."""
+    word = match.group()
+    if word[0] == "\\" or (word.isupper() and len(word) < 4 and word not in ("YES", "NO")):
+        return word
+    return word.lower()
 
 
 def tidy_math(text: str) -> str:
@@ -84,6 +118,12 @@ def tidy_math(text: str) -> str:
     text = text.strip().translate(_SIGNS)
     if len(text) > _MAX_LENGTH:
         return text
+    if not text.isascii():
+        text = _in_ascii(text)
+    if "choose" in text:
+        text = _CHOOSE.sub(lambda m: rf"\binom{{{m[1] or m[2]}}}{{{m[3] or m[4]}}}", text)
+    if "..." in text or "dots" in text:
+        text = _GOING_ON.sub(_repeating, text)
     if "{" in text or "\\" in text:
         text = _LATEX_GROUPS.sub("", text)
     if "\\" in text:
@@ -103,6 +143,23 @@ def tidy_math(text: str) -> str:
         text = _SPACED_GROUPS.sub(lambda match: match.group().replace(" ", ""), text)
         text = _MIXED.sub(_improper, text)
     return text
+
+
+def _in_ascii(text: str) -> str:
+    """Raised and lowered digits, vulgar fractions and a few signs as LaTeX; digits of full width as digits."""
+    text = _SUPERSCRIPTS.sub(lambda match: f"^{{{match.group().translate(_LOWERED)}}}", text)
+    text = _SUBSCRIPTS.sub(lambda match: f"_{{{unicodedata.normalize('NFKC', match.group())}}}", text)
+    text = _VULGAR.sub(_vulgar, text)
+    for sign, command in _COMMANDS.items():
+        text = text.replace(sign, command)
+    return re.sub(
+        "[\uff10-\uff19\uff0d\uff0e]", lambda match: unicodedata.normalize("NFKC", match.group()), text
+    )
+
+
+def _vulgar(match: re.Match[str]) -> str:
+    top, bottom = unicodedata.normalize("NFKC", match.group()).split("\u2044")
+    return rf"\frac{{{top}}}{{{bottom}}}"
 
 
 def rational(text: str) -> Fraction | None:

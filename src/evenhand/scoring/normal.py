@@ -4,7 +4,8 @@ Punctuation is Unicode's categories P and Sc, "`" and "~". Mathematical symbols 
 C++ is not C; nor is C#: a # after a letter stays. Numbers keep their values:
 
 * a minus (-, −, –) that touches a number stays, unless a letter, a digit or a closing bracket stands before it;
-* the minus of an exponent stays (1e-5), and a raised number is a power (10² is 10^2);
+* the minus of an exponent stays (1e-5), and a raised number after a number or a bracket is a power (10² is 10^2);
+* ½ is 1/2, and 5½ is 5 1/2;
 * a point that starts or continues a number stays (.5, 3.5, 1.2.3);
 * between two digits /, :, * and dashes stay (1/2, 10:30, 2*3, 1914-1918; every dash is then "-");
 * commas and apostrophes between thousands are dropped (1,000 and 1'000 are 1000), and so is a plus sign (+5);
@@ -28,14 +29,14 @@ _APOSTROPHES = "'\u2019\u2018\u02bc"
 # A run is tried at its start only, so that long ones take no quadratic time.
 _MAY_STAY = re.compile(r"(?<![^\w\s])(?<!_)(?:[^\w\s]|_)++(?=\d)|(?<=[^\W\d_])#")
 _DIGIT_OR_SHARP = re.compile(r"[\d#]")
-_MAY_STAY_ASCII = re.compile(rb"[!-/:-@\[-`{-~][0-9]|#")
+_MAY_STAY_ASCII = re.compile(rb"[\x01-\x06!-/:-@\[-`{-~][0-9]|#")
 _GROUPED = re.compile(r"(?<![\d,'\u2019])\d{1,3}(?:(?:,\d{3})+|(?:['\u2019]\d{3})+)(?![,'\u2019]?\d)")
 _WITHOUT_GROUPING = str.maketrans("", "", ",'\u2019")
 # What stays is put aside as control characters while other punctuation is dropped. Should a text hold such control
 # characters itself, they are dropped like punctuation.
 _STAYING, _PUT_ASIDE = "./:*-#", "\x01\x02\x03\x04\x05\x06"
 _ASIDE, _BACK = str.maketrans(_STAYING, _PUT_ASIDE), str.maketrans(_PUT_ASIDE, _STAYING)
-_WITHOUT_CONTROLS = str.maketrans("", "", _PUT_ASIDE)
+_WITHOUT_CONTROLS = str.maketrans(_PUT_ASIDE, "`" * len(_PUT_ASIDE))
 _PUNCTUATION = bytes(set(_SQUAD_SIGNS) - set(b"+<=>^|"))
 _DROPPED_BYTES = _PUNCTUATION + _PUT_ASIDE.encode()
 # ASCII in one pass: lower case, and the separators 0x1c-0x1f as spaces, which str.split counts as white space
@@ -48,11 +49,15 @@ _ASCII_SEPARATED = bytes([32 if byte in _PUNCTUATION else to for byte, to in enu
 _DIGITS = b"0123456789"
 _MINUS = "-\u2212\u2013"
 _NO_SIGN_AFTER = frozenset(")]}+")
+_NOT_TO_TOUCH = frozenset("+" + _MINUS)
 # How many combining marks may follow one another before a joiner is put between them, after the Stream-Safe Text
 # Format of Unicode Annex 15. Without it, sorting 100,000 marks takes ten seconds.
 _MARKS_IN_A_ROW = 100
 _JOINER = "\u034f"
-_SUPERSCRIPT = re.compile("(?<=[^\\W_])[\u207a\u207b]?[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
+# After a letter a raised number is none of these: m² is m2, as NFKC has it.
+_SUPERSCRIPT = re.compile("(?<=[\\d)\\]}])[\u207a\u207b]?[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
+_VULGAR = "\u00bc-\u00be\u2150-\u215e\u2189"
+_MIXED = re.compile(f"(?<=[\\d{_VULGAR}])(?=[{_VULGAR}])")
 
 
 class _Dropped(dict[str, bool]):
@@ -105,7 +110,7 @@ def separated_text(text: str) -> str:
     for char in set(bare).difference(_PUT_ASIDE):
         if _DROPPED[char]:
             bare = bare.replace(char, "" if char in _APOSTROPHES else " ")
-    found = _nfkc(bare.translate(_BACK)).split()
+    found = _compatible(bare.translate(_BACK)).split()
     return " ".join([word for word in found if word not in ARTICLES] or found)
 
 
@@ -153,7 +158,7 @@ def _without_articles(words: list[bytes]) -> list[bytes]:
 
 
 def _normalize_any(text: str, dropped: _Dropped) -> str:
-    lowered = _nfkc(text).lower()
+    lowered = (_nfkc if dropped is _DROPPED else _compatible)(text).lower()
     bare = lowered
     if dropped is _DROPPED and _DIGIT_OR_SHARP.search(lowered) and _MAY_STAY.search(lowered):
         bare = _aside(lowered)
@@ -163,9 +168,9 @@ def _normalize_any(text: str, dropped: _Dropped) -> str:
         if dropped[char]:
             bare = bare.replace(char, "")
     # Dropping a character can bring a letter and a combining mark together, hence NFKC once more.
-    words = _nfkc(bare.translate(_BACK) if staying else bare).split()
+    words = _compatible(bare.translate(_BACK) if staying else bare).split()
     if not words:
-        return " ".join(_nfkc(lowered).split())
+        return " ".join(_compatible(lowered).split())
     kept = [word for word in words if word not in ARTICLES]
     return " ".join(kept or words)
 
@@ -188,11 +193,29 @@ def _aside(text: str) -> str:
         if after_digit and len(signs) == 1:
             return _between_digits(signs).translate(_ASIDE)
         rest, of_number = _split_number_signs(signs, before)
-        # Two numbers must not become one when all signs between them are dropped.
-        apart = " " if after_digit and all(map(_DROPPED.__getitem__, rest)) else ""
-        return apart + rest + of_number.translate(_ASIDE)
+        plus = len(rest) + len(of_number) < len(
+            signs
+        )  # a plus sign, or a currency, was the number's and is gone
+        return _apart(rest, before, of_number, plus=plus) + of_number.translate(_ASIDE)
 
     return _MAY_STAY.sub(stay, text)
+
+
+def _apart(rest: str, before: str, of_number: str, *, plus: bool) -> str:
+    """What is kept of signs that are not the number's, with a space where dropping others would join what they part."""
+    kept = "".join(char for char in rest if not _DROPPED[char])
+    if not kept:
+        # Two numbers, or a word and the sign of a number.
+        return " " if before.isdecimal() or (of_number and rest and _continues_word(before)) else ""
+    touching = rest[-1] == kept[-1] and not plus
+    if before.isdecimal() and len(kept) == 1 and touching and not of_number:
+        return _between_digits(kept).translate(_ASIDE)
+    previous = kept[-2:-1] or before
+    if kept[-1] in _NOT_TO_TOUCH:
+        joined = not touching or not (_continues_word(previous) or previous in _NO_SIGN_AFTER)
+    else:
+        joined = bool(of_number) and not touching and _continues_word(kept[-1])
+    return kept + (" " if joined else "")
 
 
 def _between_digits(sign: str) -> str:
@@ -220,11 +243,18 @@ def _continues_word(char: str) -> bool:
 
 
 def _nfkc(text: str) -> str:
+    """NFKC that keeps the values of numbers: it makes 102 of 10², and 51⁄2 of 5½."""
+    if _SUPERSCRIPT.search(text):
+        text = _SUPERSCRIPT.sub(r"^\g<0>", text)
+    if _MIXED.search(text):
+        text = _MIXED.sub(" ", text)
+    return _compatible(text).replace("\u2044", "/")
+
+
+def _compatible(text: str) -> str:
     # A run longer than allowed covers one of these places; hardly any text has a mark at one of them.
     if any(map(_may_be_mark, text[_MARKS_IN_A_ROW::_MARKS_IN_A_ROW])):
         text = _long_runs().sub(_stream_safe, text)
-    if _SUPERSCRIPT.search(text):
-        text = _SUPERSCRIPT.sub(r"^\g<0>", text)  # NFKC makes 102 of 10²
     return unicodedata.normalize("NFKC", text)
 
 

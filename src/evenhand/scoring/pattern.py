@@ -25,7 +25,16 @@ CHOICE_LETTERS = "ABCD"
 
 # Markdown stars and underscores around the word or the answer are not part of it.
 _LAST_ANSWER = re.compile(r"(?is).*answer[\s*_]*:[\s*_]*([^\n]*)")
-_LAST_STATED = re.compile(r"(?is).*(?:answer[\s*_]*(?::|\bis\b|=)|####|\\boxed)[\s*_:]*([^\n]*)")
+_LAST_STATED = re.compile(
+    r"(?is).*(?:\banswer(?:[\s*_]*(?::|=)|\b[^.\n:=]{0,40}?\b(?:is|was|equals|would\s+be|comes\s+to)\b)|####|\\boxed)"
+    r"[\s*_:]*([^\n]*)"
+)
+_SENTENCE_END = re.compile(r"(?<=[\w%)$}*])[.!?](?=\s|$)")
+# Where the answer ends and what it holds for, or why, begins.
+_ASIDE = re.compile(
+    r"(?i)[(\[;]|,?\s\b(?:since|because|as|for|when|where|with|if|given|assuming|after|which)\b"
+)
+_DIGIT = re.compile(r"\d")
 _FRAME = " \t\r*_`"
 
 
@@ -114,12 +123,24 @@ def answered_number(text: str, *, percent: bool = False) -> Quantity | None:
     r"""The number after the last "answer is", "Answer:" or "####", or in the last \boxed{}; else the last number."""
     stated = _LAST_STATED.match(text)
     if stated:
-        line = stated.group(1)
-        # Of a calculation its result counts, of a sentence its first number.
-        found = (last_number if "=" in line else first_number)(line, percent=percent)
+        found = _in_statement(stated.group(1), percent=percent)
         if found is not None:
             return found
     return last_number(text, percent=percent)
+
+
+def _in_statement(line: str, *, percent: bool) -> Quantity | None:
+    """The number that a line states: of a sentence its first one, of a calculation its result."""
+    digit = _DIGIT.search(line)
+    if digit is None:
+        return first_number(line, percent=percent)
+    sentence = _SENTENCE_END.search(line, digit.start())
+    statement = line[: sentence.start()] if sentence else line
+    aside = _ASIDE.search(statement, digit.end())
+    if aside:
+        statement = statement[: aside.start()]
+    result = statement.rpartition("=")[2]
+    return first_number(result, percent=percent) or first_number(statement, percent=percent)
 
 
 _NUMBERS: dict[str, Callable[..., Quantity | None]] = {

@@ -16,8 +16,9 @@ from evenhand.scoring.algebra_worker import equal_apart
 from evenhand.scoring.definition import scorer
 from evenhand.scoring.math_text import normalize_math, rational, same_math_text, tidy_math
 from evenhand.scoring.normal import normalize_text, text_of
+from evenhand.scoring.regions import same_ratio, same_regions
 from evenhand.scoring.types import ScorerInput
-from evenhand.scoring.units import split_base, split_unit
+from evenhand.scoring.units import base_value, split_base, split_unit
 
 MAX_PARTS = 20
 """How many parts a tuple, set or list may have; longer ones are compared as text only."""
@@ -33,6 +34,7 @@ _LAST_NUMBER = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=[\w$)}%])\.\s+(?=[A-Z<\[])")
 _PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{2,}")
+_ONE_DOT = re.compile(r"(?<!\.)\.\Z")
 _BETWEEN_BOXES = re.compile(
     r"(?:[\s$.,;]|\\quad|\\qquad|\\[()\[\],;]|\\text\s*\{[^{}]{0,40}\}|\b(?:and|or)\b|[a-z]{1,12} and){0,12}"
 )
@@ -42,14 +44,39 @@ _CHOICE = re.compile(
 )
 _MEMBER = re.compile(r"\s*[a-zA-Z]\s*(?:\\in(?![a-z])|∈)\s*")
 _EQUALS = re.compile(r"(?<![<>!=\\])=(?!=)")
-# What may stand left of "=" without a value of its own: x, a_{10}, \theta, AB, \angle ABC, |AB|, \text{Area}, f(x), f'(-1).
-# In xy, 2x and x(x+1) something is multiplied.
-_LEFT_SIDE = re.compile(
-    r"\s*(?:[a-zA-Z](?:_\{?\w{1,8}\}?)?|\\(?!sin|cos|tan|log|ln|sqrt|frac)[a-z]+(?:_\{?\w{1,8}\}?)?"
+# What may stand left of "=" without a value of its own: x, a_{10}, \theta, AB, \angle ABC, |AB|, \text{Area}, f(x), f'(-1),
+# and ratios of such names: A:B, \frac{NO}{BO}. In xy, 2x and x(x+1) something is multiplied.
+_INDEX = r"(?:_\{?\w{1,8}\}?)?"
+_NAME = (
+    rf"(?:[a-zA-Z]{_INDEX}|\\(?!sin|cos|tan|log|ln|sqrt|frac)[a-z]+{_INDEX}"
     r"|(?:\\angle|\\triangle|\\overline|m\\angle)?\s*\{?\s*[A-Z]{1,5}\}?|\|[A-Z]{2}\||[a-zA-Z]{4,20}"
     r"|\\(?:text|mathrm|operatorname)\s*\{[^{}]{1,60}\}"
-    r"|[a-wA-Z](?:_\{?\w{1,8}\}?)?(?:'{1,3}|\^\{-1\})?\s*\(\s*-?[\w.]{1,12}(?:\s*[,;|]\s*-?[\w.]{1,12}){0,4}\s*\))\s*"
+    rf"|[a-wA-Z]{_INDEX}(?:'{{1,3}}|\^\{{-1\}})?\s*\(\s*-?[\w.]{{1,12}}(?:\s*[,;|]\s*-?[\w.]{{1,12}}){{0,4}}\s*\))"
 )
+_LEFT_SIDE = re.compile(
+    rf"\s*(?:{_NAME}(?:\s*[:/]\s*{_NAME}){{0,4}}|\\frac\s*\{{\s*{_NAME}\s*\}}\s*\{{\s*{_NAME}\s*\}})\s*"
+)
+_SOLUTIONS = re.compile(r"(?:\s*[a-z]\s*=[^=,;<>]{1,40},){1,5}\s*[a-z]\s*=[^=,;<>]{1,40}")
+_ASSIGNED = re.compile(r"\s*[a-z]\s*=\s*")
+_PLUS_MINUS = re.compile(r"\\pm(?![a-z])|±")
+_PRIMES = re.compile(r"(?<=[a-zA-Z)\]}])'+|\^\s*\{?\s*(?:\\prime\s*)+\}?")
+_NEARLY = re.compile(r"\\(?:approx|simeq|sim)(?![a-z])|[≈≃]")
+_FIRST_NEARLY = re.compile(
+    r"^\s*(?:~|=|(?:approximately|approx\.?|about|roughly)(?=[\s\d]))\s*", re.IGNORECASE
+)
+_EVERYTHING = re.compile(
+    r"(?i)^\s*(?:all\s+reals?(?:\s+numbers?)?|\\text\s*\{\s*all real numbers\s*\})\s*\.?\s*$"
+)
+_NOTHING = re.compile(
+    r"(?i)^\s*(?:\\text\s*\{)?\s*(?:no\s+(?:real\s+)?solutions?|\\varnothing)\s*\}?\s*\.?\s*$"
+)
+_IN_DEGREES = re.compile(
+    r"\\?(sin|cos|tan|cot|sec|csc)\s*[({]?\s*(\d{1,4}(?:\.\d{1,6})?)\s*(?:\^\s*\{?\s*\\circ\s*\}?|°|\\degree)\s*[)}]?"
+)
+_INVERSE = re.compile(r"\\?(sin|cos|tan)\s*\^\s*(?:\{\s*-\s*1\s*\}|-1)")
+_LETTERS = re.compile(r"[a-zA-Z](?:\s*(?:\\cdot|\\times|\*|·)?\s*[a-zA-Z]){1,3}")
+_PRODUCT_SIGN = re.compile(r"\\cdot|\\times|[\s*·]")
+_MAY_BE_WORD = re.compile(r"[eiou]|a.*[^abcxyz]|[^abcxyz].*a")
 _RELATION = re.compile(r"[<>≤≥≠]|\\(?:le|ge|lt|gt|leq|geq|ne|neq)(?![a-z])")
 _WORD = re.compile(r"(?<![\\a-zA-Z])(?=[A-Z]*[a-z])[a-zA-Z]{4,}(?![a-zA-Z])")
 _HAS_PARTS = re.compile(r"[<>=≤≥≠±∪,;|]|\\(?:le|ge|lt|gt|ne|pm|mp|cup|cap|in|begin|mathbb)")
@@ -129,7 +156,7 @@ def _in_prose(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    return text.strip().strip("*_`$").strip().rstrip(".").strip("*_`$").strip()
+    return _ONE_DOT.sub("", text.strip().strip("*_`$").strip()).strip("*_`$").strip()
 
 
 def _formulas(text: str, found: list[re.Match[str]], *, first: bool) -> str:
@@ -184,19 +211,47 @@ def _closing(text: str, opening: int) -> int | None:
 
 def same_math(answer: str, target: str) -> bool:
     """Whether an answer is equal to the target."""
-    if same_math_text(answer, target):
+    if same_math_text(answer, target, names=True):
         return True
     if max(len(answer), len(target)) > MAX_LENGTH:
         return False
+    answer, target = _spelled(answer), _spelled(target)
+    # "x < 1 or x > 2" and the union of two intervals, before "or" becomes a comma
+    if same_regions(tidy_math(answer), tidy_math(target), same_math):
+        return True
     decided = _decided(answer, target)
     return decided if decided is not None else _same_structure(_plain(answer), _plain(target))
+
+
+def _spelled(text: str) -> str:
+    """Words and functions in the one spelling that is read: about 5, all real numbers, sin 30°, tan^{-1}."""
+    text = _FIRST_NEARLY.sub("", _exact(text.strip().strip("$").strip()))
+    text = _NOTHING.sub(r"\\emptyset", _EVERYTHING.sub(r"\\mathbb{R}", text)).replace(
+        "\\varnothing", "\\emptyset"
+    )
+    groups = text.split(";")
+    if 1 < len(groups) <= MAX_PARTS and all(_SOLUTIONS.fullmatch(group) for group in groups):
+        # p=5, q=2; p=7, q=2
+        text = ",".join(f"({_ASSIGNED.sub('', group)})" for group in groups)
+    if "s" in text or "t" in text:
+        text = _INVERSE.sub(r"\\arc\1", _IN_DEGREES.sub(r"\\\1(\\pi*\2/180)", text))
+    return text
+
+
+def _exact(text: str) -> str:
+    """Without what the value is about: x = 1/3 of "x = 1/3 ≈ 0.33", but x = 5 of "x ≈ 5"."""
+    value, *nearly = _NEARLY.split(text)
+    if not nearly or (value.strip() and not _LEFT_SIDE.fullmatch(value)):
+        return value
+    return f"{value}={nearly[0]}"
 
 
 def _plain(text: str) -> str:
     text = tidy_math(
         text.replace("$", " ") if "\\$" not in text else text.replace("\\$", " ").replace("$", " ")
     )
-    return _AND.sub(",", text).strip().rstrip(".,;").strip()
+    text = _AND.sub(",", text).strip().rstrip(",;").strip()
+    return _ONE_DOT.sub("", text).rstrip(",;").strip()
 
 
 def _decided(answer: str, target: str) -> bool | None:
@@ -210,14 +265,19 @@ def _decided(answer: str, target: str) -> bool | None:
     if based or base:
         # The problem names the base: digits without one are in that base.
         if based and base:
-            return based == base
+            return based == base or (
+                base_value(*based) is not None and base_value(*based) == base_value(*base)
+            )
         digits = (based or base or ("", ""))[0]
         plain = normalize_math(other if based else one)
+        if based and plain.isdecimal() and base_value(*based) == int(plain[:30]):
+            return True
         return digits == plain if plain.isalnum() else None
     (one, unit), (other, wanted_unit) = split_unit(one), split_unit(other)
-    if unit and wanted_unit and unit != wanted_unit:
+    units = unit or _sign_of(answer), wanted_unit or _sign_of(target)
+    if all(units) and units[0] != units[1]:
         return False
-    if (one, other) != (_plain(answer), _plain(target)) and same_math_text(one, other):
+    if (one, other) != (_plain(answer), _plain(target)) and same_math_text(one, other, names=True):
         return True
     first, second = rational(normalize_math(one)), rational(normalize_math(other))
     if first is not None and second is not None:
@@ -228,13 +288,26 @@ def _decided(answer: str, target: str) -> bool | None:
         )
         if ("%" in one) != ("%" in other):
             return bool(values[0] & values[1])
-        return first == second or _rounded(one, other) >= abs(first - second)
+        return first == second or _stands_for(one, other, first, second)
     comma = _decimal_comma(one, second) or _decimal_comma(other, first)
     if comma is not None:
         return comma == (second if second is not None else first)
     if _is_prose(one) or _is_prose(other):
         return _words(one) == _words(other)
     return None
+
+
+def _sign_of(text: str) -> str:
+    """The unit that a sign stands for."""
+    return "dollar" if "\\$" in text else "%" if "%" in text else ""
+
+
+def _stands_for(one: str, other: str, first: Fraction, second: Fraction) -> bool:
+    """Whether one of two numbers is a long decimal that the other rounds to, or is cut off to."""
+    step = _rounded(one, other)
+    decimal, exact = (first, second) if _LONG_DECIMAL.fullmatch(one.strip()) else (second, first)
+    beyond = (exact - decimal) * (1 if decimal > 0 else -1)
+    return step > 0 and (abs(beyond) <= step / 2 or 0 <= beyond < step)
 
 
 def _is_prose(text: str) -> bool:
@@ -270,8 +343,13 @@ def _same_structure(answer: str, target: str) -> bool:
         _MEMBER.sub("", split_unit(target)[0], count=1),
     )
     answer, target = _right_sides(answer, target)
-    if same_math_text(answer, target):
+    if same_math_text(answer, target, names=True) or _same_product(answer, target):
         return True
+    if _primes(answer) != _primes(target):
+        return False
+    ratio = same_ratio(answer, target, same_math)
+    if ratio is not None:
+        return ratio
     if max(len(_split(answer)), len(_split(target))) > MAX_PARTS:
         return False
     one, other = _parts(answer), _parts(target)
@@ -282,6 +360,10 @@ def _same_structure(answer: str, target: str) -> bool:
         if len(kinds) > 1 and "" not in kinds:
             return False
         return len(one[1]) == len(other[1]) and all(map(same_math, one[1], other[1]))
+    if one and other is None and one[0] == "{}" and len(one[1]) == 1:
+        return same_math(one[1][0], target)  # a set of one value
+    if other and one is None and other[0] == "{}" and len(other[1]) == 1:
+        return same_math(answer, other[1][0])
     if one and one[0] == "" and not other:
         return all(same_math(item, target) for item in one[1])  # one value in two spellings
     if (one is None) != (other is None) and not _HAS_PARTS.search(answer if one is None else target):
@@ -289,6 +371,20 @@ def _same_structure(answer: str, target: str) -> bool:
     if one is None and other is None and (len(_sides(answer)) > 1) != (len(_sides(target)) > 1):
         return False  # an equation against a value
     return equal_apart(answer, target, float(_rounded(answer, target))) is True
+
+
+def _primes(text: str) -> int:
+    return sum(match.group().count("'") + match.group().count("prime") for match in _PRIMES.finditer(text))
+
+
+def _same_product(answer: str, target: str) -> bool:
+    """Whether both are products of the same letters: xy and yx, but not the words on and no."""
+    if not (_LETTERS.fullmatch(answer) and _LETTERS.fullmatch(target)):
+        return False
+    letters = [_PRODUCT_SIGN.sub("", text) for text in (answer, target)]
+    if sorted(letters[0]) != sorted(letters[1]):
+        return False
+    return letters != [answer, target] or not _MAY_BE_WORD.search(letters[0].lower())
 
 
 def _right_sides(answer: str, target: str) -> tuple[str, str]:
@@ -327,6 +423,8 @@ def _parts(text: str) -> tuple[str, list[str]] | None:
             return None
         text = inner
     parts = _split(text)
+    if not brackets and len(parts) == 1 and len(_PLUS_MINUS.findall(text)) == 1:
+        parts = [_PLUS_MINUS.sub("+", text), _PLUS_MINUS.sub("-", text)]
     if brackets != "{}" and len(parts) < 2:
         return None
     if len(parts) > MAX_PARTS or not all(parts) or any("\\cup" in part or "&" in part for part in parts):

@@ -56,7 +56,7 @@ def accepted_answers(sample: ScorerInput) -> list[str]:
     return [text_of(listed)]
 
 
-@scorer
+@scorer(version="2")
 def includes_any(
     sample: ScorerInput, values: list[str] | None = None, case_sensitive: bool = False
 ) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def includes_any(
     }
 
 
-@scorer
+@scorer(version="2")
 def includes_all(
     sample: ScorerInput, values: list[str] | None = None, case_sensitive: bool = False
 ) -> dict[str, Any]:

@@ -34,8 +34,10 @@ _NAMES = {
     **dict.fromkeys(["minute", "min"], "min"),
     **dict.fromkeys(["hour", "hr", "h"], "h"),
     **dict.fromkeys(["pound", "lb", "lbs"], "lb"),
+    **dict.fromkeys(["dollar", "usd"], "dollar"),
 }
 _BASED = re.compile(r"(?P<digits>[0-9A-Za-z]+)\s*_\s*\{?\s*(?:\\text\s*\{)?(?P<base>\d{1,2}|[a-z]+)\}?\s*\}?")
+_HEXADECIMAL = re.compile("[0-9A-F]{2,20}")
 _BASE_NAMES = {
     "two": "2",
     "three": "3",
@@ -48,8 +50,17 @@ _BASE_NAMES = {
 }
 
 
+# 5 \frac{m}{s}: the letters are units only as such a pair.
+_QUOTIENT = re.compile(
+    r"(?<=[\d)}])\s*\\frac\s*\{\s*(?:\\(?:text|mathrm)\s*\{)?\s*(km|m|cm|mm|mi|miles?|ft|feet|in|kg|g|l|meters?)\s*\}?\s*\}"
+    r"\s*\{\s*(?:\\(?:text|mathrm)\s*\{)?\s*(s|sec|seconds?|min|minutes?|h|hr|hours?|days?|l|m)\s*\}?\s*\}\s*$"
+)
+
+
 def split_unit(text: str) -> tuple[str, str]:
     """The value and its unit, in one spelling; an empty unit when there is none."""
+    if "frac" in text and len(text) < 500:
+        text = _QUOTIENT.sub(r" \1/\2", text)
     match = _TRAILING.fullmatch(text) if len(text) < 500 else None
     if match is None:
         return text, ""
@@ -92,7 +103,18 @@ def _singular(word: str) -> str:
 def split_base(text: str) -> tuple[str, str] | None:
     """The digits and the base of a number like 204_5, else None."""
     match = _BASED.fullmatch(text.strip())
-    if match is None or not match["digits"][0].isdigit():
+    if match is None:
         return None
     base = _BASE_NAMES.get(match["base"], match["base"])
+    # FF_{16} is a number, a_{12} and AB_1 are names.
+    if not match["digits"][0].isdigit() and not (base == "16" and _HEXADECIMAL.fullmatch(match["digits"])):
+        return None
     return (match["digits"].lower(), base) if base.isdigit() else None
+
+
+def base_value(digits: str, base: str) -> int | None:
+    """The number that digits are in a base; None when they are none."""
+    try:
+        return int(digits, int(base))
+    except ValueError:
+        return None

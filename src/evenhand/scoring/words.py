@@ -3,7 +3,8 @@
 Scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) have no word boundaries to ask
 for: there every character counts as a word. Korean particles are written onto the noun (서울은, 서울입니다), so an
 answer that ends in Hangul must begin at a word's start and may end within the word. Digits have boundaries in every
-script: 5 is not in 15.
+script: 5 is not in 15. "Canberra's mayor" holds Canberra, and "l'Italie" holds Italie: a possessive s and the article
+or preposition that French, Italian and Catalan write onto a word are no part of it.
 """
 
 import re
@@ -21,6 +22,12 @@ _UNSPACED = re.compile(
     "]"
 )
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]$")
+_APOSTROPHES = "'\u2019\u2018\u02bc\uff07"
+_POSSESSIVE = re.compile(rf"(?<=\w)[{_APOSTROPHES}]s(?!\w)", re.IGNORECASE)
+_ELIDED = re.compile(
+    rf"(?<![\w{_APOSTROPHES}])(?:[ldjmtsnc]|qu|un|(?:d|n|s)?(?:ell|all)|sull|gl|quest|quell)[{_APOSTROPHES}](?=\w)",
+    re.IGNORECASE,
+)
 _SYMBOLS = str.maketrans("=<>|", "    ")
 
 
@@ -31,6 +38,7 @@ class WholeWords:
         self._text = text
         self._joined = _padded(normalize_text(text))
         self._separated: str | None = None
+        self._parted: str | None = None
 
     def contain(self, answer: str) -> bool:
         """Whether the answer stands in the text as whole words, with or without its punctuation."""
@@ -43,7 +51,15 @@ class WholeWords:
             self._separated = _padded(separated_text(self._text).translate(_SYMBOLS))
         # "x=5" contains 5, but x<y must not contain x>y: symbols separate only where the answer has none.
         spelled = separated_text(answer)
-        return spelled == spelled.translate(_SYMBOLS) and _needle(spelled) in self._separated
+        if spelled != spelled.translate(_SYMBOLS):
+            return False
+        return _needle(spelled) in self._separated or _needle(spelled) in self._without_apostrophes()
+
+    def _without_apostrophes(self) -> str:
+        if self._parted is None:
+            parted = _ELIDED.sub(" ", _POSSESSIVE.sub(" ", self._text))
+            self._parted = _padded(separated_text(parted).translate(_SYMBOLS)) if parted != self._text else ""
+        return self._parted
 
 
 def _padded(text: str) -> str:

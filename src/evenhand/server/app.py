@@ -4,7 +4,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -24,13 +25,17 @@ from evenhand.server.http.bodies import (
     decode_body,
     limit_for,
     read_body,
+    too_large,
     with_timeout,
 )
+from evenhand.server.http.forms import MEDIA_TYPES, SECRET, read_fields, typed_form
 from evenhand.server.http.hosts import HostCheck
 from evenhand.server.http.openapi import document
+from evenhand.server.http.protocol import EXTENSION, Exchange
 from evenhand.server.http.reference import reference_page
 from evenhand.server.http.routes import Match, Route, RouteTable, decode_query
 from evenhand.server.http.sessions import same_origin
+from evenhand.server.pages.errors import error_page, wants_page
 from evenhand.server.service import Service
 from evenhand.server.table import all_routes
 from evenhand.store.database import Database
@@ -56,6 +61,9 @@ SECURITY_HEADERS: Headers = [
 
 PROBES = (b"/healthz", b"/readyz", b"/metrics")
 """Answered under any load, so that an orchestrator does not restart a busy server."""
+
+
+_NO_EXTENSIONS: dict[str, Any] = {}
 
 
 class Application:
@@ -100,9 +108,9 @@ class Application:
         telemetry = self.service.telemetry
         request_log = _RequestLog()
         telemetry.under_way += 1
+        exchange: Exchange | None = scope.pop("extensions", _NO_EXTENSIONS).get(EXTENSION)
         try:
-            body = with_timeout(receive, self.service.config.limits.idle_seconds)
-            answer = await self._answer(scope, body, request_log)
+            answer = await self._answer(scope, receive, exchange, request_log)
         except Disconnected:
             return
         except Exception as error:
@@ -115,14 +123,22 @@ class Application:
                     {"request_id": request_log.request_id()},
                 )
             answer = known
-            if request_log.route is not None and request_log.route.render_error is not None:
-                answer = request_log.route.render_error(error, dict(scope["headers"]))
+            route = request_log.route
+            if route is not None and route.render_error is not None:
+                answer = route.render_error(error, dict(scope["headers"]))
+            elif wants_page(scope, route):
+                answer = error_page(self.service, error, known, scope)
         finally:
             telemetry.under_way -= 1
         try:
             if isinstance(answer, StreamingAnswer):
                 await self._send_stream(answer, receive, send, head=scope["method"] == "HEAD")
-            else:
+            elif (
+                exchange is None
+                or answer.headers
+                or answer.status == 408
+                or not _send_whole(exchange, answer)
+            ):
                 await _send(send, answer)
         finally:
             self._record(scope, answer, time.perf_counter() - started, request_log)
@@ -155,7 +171,9 @@ class Application:
         else:
             sending.result()
 
-    async def _answer(self, scope: Scope, receive: Receive, request_log: "_RequestLog") -> Answer:
+    async def _answer(
+        self, scope: Scope, receive: Receive, exchange: Exchange | None, request_log: "_RequestLog"
+    ) -> Answer:
         telemetry, limits = self.service.telemetry, self.service.config.limits
         raw_path: bytes = scope["raw_path"]
         if telemetry.under_way > limits.requests and raw_path not in PROBES:
@@ -173,10 +191,13 @@ class Application:
         call = Call(self.service, route, match.params, headers, request_log.access, receive, raw_path)
         arguments: list[Any] = []
         if route.request is not None:
-            arguments.append(await self._body(call, scope["query_string"]))
+            arguments.append(await self._body(call, exchange, scope["query_string"]))
+        elif route.form is not None:
+            arguments.append(await self._form(call))
         elif route.reads_body:
             call.media_type = check_media_type(route, headers)
             check_length(headers, self._limits[id(route)])
+            call.receive = with_timeout(receive, limits.idle_seconds)
         elif call.idempotency_key is not None:
             call.take_fingerprint(scope["query_string"])
         if route.query is not None:
@@ -204,8 +225,8 @@ class Application:
         role = route.role
         if role is None:
             return None
-        if route.audience.startswith("session:"):
-            access = self._session(route, headers)
+        if route.is_page:
+            access = await self._session(route, headers)
         else:
             authorization = headers.get(b"authorization")
             known = self.service.authenticator.cached_access(authorization)
@@ -217,18 +238,41 @@ class Application:
             raise Refusal("FORBIDDEN", f"This needs the role '{role}'.", {"role": access.role})
         return access
 
-    def _session(self, route: Route, headers: dict[bytes, bytes]) -> Access:
-        access = self.service.sessions.access(headers.get(b"cookie", b""))
+    async def _session(self, route: Route, headers: dict[bytes, bytes]) -> Access:
+        access = await self.service.sessions.access(headers.get(b"cookie", b""))
         if access is None:
             raise Refusal("UNAUTHORIZED", "Log in with a browser first.")
         if route.method not in ("GET", "HEAD") and not same_origin(headers):
             raise Refusal("FORBIDDEN", "A page of another site cannot do this.")
         return access
 
-    async def _body(self, call: Call, query_string: bytes) -> Any:
-        route = call.route
-        call.media_type = check_media_type(route, call.headers)
-        body = await read_body(call.receive, call.headers, self._limits[id(route)], self.service.budget)
+    async def _form(self, call: Call) -> Any:
+        """The posted form: from a page of this server, and with the secret that this session's pages carry."""
+        if not same_origin(call.headers):
+            raise Refusal("FORBIDDEN", "A page of another site cannot do this.")
+        given = call.headers.get(b"content-type", b"").decode("latin-1")
+        if given.partition(";")[0].strip().lower() not in MEDIA_TYPES:
+            raise Refusal("UNSUPPORTED_MEDIA_TYPE", "A form is expected.", {"allowed": list(MEDIA_TYPES)})
+        receive = with_timeout(call.receive, self.service.config.limits.idle_seconds)
+        body = await read_body(receive, call.headers, self._limits[id(call.route)], self.service.budget)
+        fields = await asyncio.to_thread(read_fields, body, given)
+        secret = fields.get(SECRET, [""])[0]
+        cookies = call.headers.get(b"cookie", b"")
+        if not isinstance(secret, str) or not self.service.sessions.form_is_ours(cookies, secret):
+            raise Refusal("FORBIDDEN", "This form is too old. Go back, reload the page and try again.")
+        return typed_form(fields, call.route.form)
+
+    async def _body(self, call: Call, exchange: Exchange | None, query_string: bytes) -> Any:
+        route, headers, limit = call.route, call.headers, self._limits[id(call.route)]
+        call.media_type = check_media_type(route, headers)
+        check_length(headers, limit)
+        packed = b"content-encoding" in headers
+        body = exchange.take_body() if exchange is not None and not packed else None
+        if body is None:
+            receive = with_timeout(call.receive, self.service.config.limits.idle_seconds)
+            body = await read_body(receive, headers, limit, self.service.budget)
+        elif len(body) > limit:
+            raise too_large(limit)
         call.take_fingerprint(query_string + b"\n" + body)
         decoder = self._decoders[id(route)]
         if len(body) > OFF_LOOP_BYTES:
@@ -281,11 +325,32 @@ def _refuse_repeated_headers(headers: list[tuple[bytes, bytes]]) -> None:
             raise Refusal("INVALID_REQUEST", f"The header '{name.decode()}' is given twice.")
 
 
+def _security_headers(answer: Answer) -> Headers:
+    """The headers of every answer, without those that this answer sets itself (a file that may be kept)."""
+    if not answer.headers:
+        return SECURITY_HEADERS
+    own = {name for name, _ in answer.headers}
+    return [header for header in SECURITY_HEADERS if header[0] not in own]
+
+
+def _send_whole(exchange: Exchange, answer: Answer) -> bool:
+    head = _head(answer.status, answer.content_type) + b"content-length: %d\r\n\r\n" % len(answer.body)
+    return exchange.send(head, answer.body)
+
+
+@lru_cache(maxsize=256)
+def _head(status: int, content_type: bytes) -> bytes:
+    """Status line and headers of an answer, up to its length."""
+    headers = [(b"content-type", content_type), *SECURITY_HEADERS]
+    lines = (name + b": " + value + b"\r\n" for name, value in headers)
+    return b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode()) + b"".join(lines)
+
+
 async def _send(send: Send, answer: Answer) -> None:
     headers = [
         (b"content-type", answer.content_type),
         (b"content-length", b"%d" % len(answer.body)),
-        *SECURITY_HEADERS,
+        *_security_headers(answer),
     ]
     if answer.headers:
         headers += answer.headers
@@ -297,7 +362,7 @@ async def _send(send: Send, answer: Answer) -> None:
 
 
 async def _send_chunks(send: Send, answer: StreamingAnswer, *, head: bool) -> None:
-    headers = [(b"content-type", answer.content_type), *SECURITY_HEADERS, *answer.headers]
+    headers = [(b"content-type", answer.content_type), *_security_headers(answer), *answer.headers]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     try:
         if not head:

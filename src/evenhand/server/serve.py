@@ -14,8 +14,8 @@ import uvicorn
 from evenhand.core.errors import OptionError
 from evenhand.server.app import Application, make_application
 from evenhand.server.config import ServerConfig
-from evenhand.server.demo import fill
-from evenhand.server.http.auth import Access
+from evenhand.server.demo import PROJECT, fill
+from evenhand.server.http.auth import LOGIN_LINK, Access
 from evenhand.server.http.protocol import LimitedProtocol
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database, open_database
@@ -132,8 +132,10 @@ def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
             token = None if config.admin_token is not None else first_token(database)
             if config.demo and database.write_now(fill):
                 announce("Demonstration data: project 'demo'")
-            everything = Access(token_id="login link", role="admin", scope=None)  # noqa: S106  names no secret
-            code = application.service.sessions.new_code(everything)
+            everything = Access(token_id=LOGIN_LINK, role="admin", scope=None)
+            opens = f"/projects/{PROJECT}/dashboard" if config.demo else "/"
+            application.service.sessions.load()
+            code = application.service.sessions.new_code(everything, opens)
             announce(f"Evenhand listens on {address} (database: {database.dialect.place})")
             if token is not None:
                 announce(f"Admin token, shown once: {token}")

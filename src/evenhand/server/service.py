@@ -3,20 +3,27 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 
 from evenhand.server.config import ServerConfig
 from evenhand.server.http.auth import Authenticator
 from evenhand.server.http.bodies import MemoryBudget
 from evenhand.server.http.sessions import Sessions
 from evenhand.server.http.telemetry import Telemetry
+from evenhand.server.ingest.costs import PriceBook
 from evenhand.server.jobs.judge_models import JudgeModels
 from evenhand.server.jobs.runner import JobRunner
 from evenhand.server.jobs.scorers import Scorers
+from evenhand.store.backfills import next_step, take_step
 from evenhand.store.database import Database
 from evenhand.store.idempotency import forget_old
+from evenhand.store.people import forget_ended
 
 log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
+BACKFILL_SECONDS = 2.0
+"""How often a server looks for backfills that another one, or a stopped one, left."""
 
 BackgroundTask = Callable[["Service"], Awaitable[None]]
 """Runs beside the requests until it is cancelled."""
@@ -32,14 +39,16 @@ class Service:
             database, config.admin_token, config.limits.wrong_tokens_per_minute
         )
         self.budget = MemoryBudget(config.limits.buffered_bytes)
-        self.sessions = Sessions()
+        self.sessions = Sessions(database)
         self.telemetry = Telemetry()
         models = JudgeModels.configured(config.models_file, config.models)
-        self.scorers = Scorers(models, [*config.scorers, *models.scorers])
+        self.scorers = Scorers(models, [*config.scorers, *models.scorers], think_tags=config.think_tags)
+        self.prices = PriceBook(models.prices)
         self.jobs = JobRunner(database, models, self.scorers)
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.stopping = False
-        self._background: tuple[BackgroundTask, ...] = (housekeeping, run_jobs)
+        self._backfills = asyncio.Event()
+        self._background: tuple[BackgroundTask, ...] = (housekeeping, run_jobs, run_backfills)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -52,6 +61,38 @@ class Service:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def wake_backfills(self) -> None:
+        """There is a new backfill: look at once."""
+        self._backfills.set()
+
+    async def backfill_asked(self, seconds: float) -> None:
+        """Wait until there is a new backfill, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._backfills.wait()
+        self._backfills.clear()
+
+
+async def run_backfills(service: Service) -> None:
+    """Apply rules to stored spans, one small step of each backfill after the other."""
+    last = ""
+    while True:
+        busy = False
+        try:
+            step = await service.database.search(partial(next_step, after=last))
+            if step is not None:
+                made = await service.database.write(partial(take_step, step=step))
+                busy = step.trace_count > 0 or step.last is None
+                if made:
+                    service.jobs.wake()
+            busy = busy or (step is None and last != "")
+            last = "" if step is None else step.backfill_id
+        except Exception as error:
+            last = ""
+            log.warning("a backfill cannot go on", extra={"fields": {"error": type(error).__name__}})
+        if not busy:
+            await service.backfill_asked(BACKFILL_SECONDS)
+
 
 async def run_jobs(service: Service) -> None:
     """Compute the scores that jobs ask for."""
@@ -59,10 +100,11 @@ async def run_jobs(service: Service) -> None:
 
 
 async def housekeeping(service: Service) -> None:
-    """Forget old idempotency keys now and then."""
+    """Forget old idempotency keys, login links and sessions now and then."""
     while True:
         try:
             await service.database.write(forget_old)
+            await service.database.write(forget_ended)
         except Exception as error:
             log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

@@ -2,43 +2,57 @@
 
 from evenhand.server.api import (
     annotations,
+    audit,
     dataset_import,
+    dataset_versions,
     datasets,
     experiments,
     health,
     jobs,
     otlp,
+    people,
     project_summary,
     projects,
     queue,
+    review_queues,
     rules,
     runs,
     scorers,
     scores,
+    sessions,
     tokens,
     traces,
 )
 from evenhand.server.http.routes import Route
-from evenhand.server.pages import landing
+from evenhand.server.pages import assets, dashboard, front
+from evenhand.server.pages import traces as trace_pages
 
 
 def all_routes() -> tuple[Route, ...]:
     """Every endpoint of the service."""
     return (
         *health.ROUTES,
-        *landing.ROUTES,
+        *assets.ROUTES,
+        *front.ROUTES,
+        *dashboard.ROUTES,
+        *trace_pages.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
+        *audit.ROUTES,
         *datasets.ROUTES,
+        *dataset_versions.ROUTES,
         *dataset_import.ROUTES,
         *experiments.ROUTES,
         *runs.ROUTES,
         *scorers.ROUTES,
         *scores.ROUTES,
         *traces.ROUTES,
+        *sessions.ROUTES,
         *otlp.ROUTES,
         *annotations.ROUTES,
         *queue.ROUTES,
+        *people.ROUTES,
+        *review_queues.ROUTES,
         *project_summary.ROUTES,
         *jobs.ROUTES,
         *rules.ROUTES,

@@ -47,6 +47,14 @@ class TraceSpans(NamedTuple):
     """The models of the spans, in order; the values are unused."""
     counts: tuple[int, int, int]
     """Numbers of spans, errors and tokens."""
+    session_id: str | None
+    """The first session that is named."""
+    user_id: str | None
+    """The first user that is named."""
+    cost_pico: int | None
+    """The sum of the known costs; None when none is."""
+    calls: tuple[int, int]
+    """How many model calls have a known cost, and how many do not."""
 
 
 class Batch(NamedTuple):
@@ -83,7 +91,9 @@ def prepare(project_id: str, spans: Sequence[SpanRecord]) -> Batch:
 
 def _trace_spans(spans: list[SpanRecord], values: list[Value]) -> TraceSpans:
     root: SpanRecord | None = None
-    errors = tokens = 0
+    errors = tokens = known = unknown = 0
+    cost: int | None = None
+    session_id = user_id = None
     parents: dict[str, str | None] = {}
     models: dict[str, None] = {}
     for span in spans:
@@ -92,9 +102,17 @@ def _trace_spans(spans: list[SpanRecord], values: list[Value]) -> TraceSpans:
             root = span
         if span.error is not None:
             errors += 1
-        tokens += (span.tokens_input or 0) + (span.tokens_output or 0)
         if span.model is not None:
             models[span.model] = None
+        session_id = session_id or span.session_id
+        user_id = user_id or span.user_id
+        if span.is_call:
+            tokens += (span.tokens_input or 0) + (span.tokens_output or 0)
+            if span.cost_pico is None:
+                unknown += 1
+            else:
+                known += 1
+                cost = (cost or 0) + span.cost_pico
         values += astuple(span)
     missing_parents = set(parents.values()) - parents.keys()
     missing_parents.discard(None)
@@ -106,6 +124,10 @@ def _trace_spans(spans: list[SpanRecord], values: list[Value]) -> TraceSpans:
         None if root is None else _facts(root),
         models,
         (len(spans), errors, tokens),
+        session_id,
+        user_id,
+        cost,
+        (known, unknown),
     )
 
 

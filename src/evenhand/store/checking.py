@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from evenhand.core.spans import MOST_PICO, PICO
 from evenhand.core.terminal import preview
 from evenhand.store.arrivals import facet_lines, model_line
 from evenhand.store.connection import Connection
@@ -39,6 +40,7 @@ def check(connection: Connection) -> Iterator[str]:
         return  # what the counting relies upon is not there
     yield from _check_datasets(connection)
     yield from _check_traces(connection)
+    yield from _check_hours(connection)
     last = ""
     while rows := connection.all(
         "SELECT id, run_count, covered_count FROM experiments WHERE id > ? ORDER BY id LIMIT ?", last, CHUNK
@@ -56,16 +58,85 @@ def _check_datasets(connection: Connection) -> Iterator[str]:
         counted = {
             row[0]: row[1:]
             for row in connection.look_up(
-                "dataset_id, COUNT(*), MAX(version)",
+                "dataset_id, COUNT(CASE WHEN removed_in IS NULL THEN 1 END), MAX(version),"
+                " COALESCE(MAX(removed_in), 0)",
                 "FROM dataset_items WHERE dataset_id IN [?] GROUP BY dataset_id",
                 [row[0] for row in rows],
             )()
         }
         for dataset_id, *kept in rows:
-            # A dataset starts as version 1, and every change brings items of its own version.
-            found = counted.get(dataset_id, (0, 1))
+            # A dataset starts as version 1, and every change brings or takes items of its own version.
+            present, newest, removed = counted.get(dataset_id, (0, 1, 0))
+            found = (present, max(newest, removed))
             yield from _compare(f"dataset {dataset_id}", ("item_count", "version"), kept, found)
+            yield from _check_versions(connection, dataset_id)
         last = rows[-1][0]
+
+
+def _check_hours(connection: Connection) -> Iterator[str]:
+    """The hours of a project's scores. Their sums are floats, whose last digits depend on the order."""
+    last = ""
+    while rows := connection.all("SELECT id FROM projects WHERE id > ? ORDER BY id LIMIT ?", last, CHUNK):
+        for (project_id,) in rows:
+            yield from _first(_compare_hours(connection, project_id))
+        last = rows[-1][0]
+
+
+def _compare_hours(connection: Connection, project_id: str) -> Iterator[str]:
+    kept = {
+        row[:2]: row[2:]
+        for row in connection.all(
+            "SELECT scorer_name, hour, score_count, label_count, minimum, maximum, total, squares FROM score_hours"
+            " WHERE project_id = ?",
+            project_id,
+        )
+    }
+    counted = {
+        row[:2]: row[2:]
+        for row in connection.all(
+            "SELECT scorer_name, SUBSTR(created_at, 1, 13), COUNT(number), COUNT(label), MIN(number), MAX(number),"
+            " COALESCE(SUM(number), 0.0), COALESCE(SUM(CASE WHEN number > 1e-150 THEN number * number END), 0.0) FROM scores WHERE project_id = ?"
+            " GROUP BY scorer_name, SUBSTR(created_at, 1, 13)",
+            project_id,
+        )
+    }
+    nothing = (0, 0, None, None, 0.0, 0.0)
+    for key in sorted({*kept, *counted}):
+        has, counts = kept.get(key, nothing), counted.get(key, nothing)
+        what = f"project {project_id}, scorer '{key[0]}', hour {key[1]}"
+        yield from _compare(what, ("score_count", "label_count", "minimum", "maximum"), has[:4], counts[:4])
+        for name, one, other in zip(("total", "squares"), has[4:], counts[4:], strict=True):
+            if abs(one - other) > 1e-6 * max(1.0, abs(other)):
+                yield f"{what}: {name} is {one}, counted {other}"
+
+
+def _check_versions(connection: Connection, dataset_id: str) -> Iterator[str]:
+    """Each version against its items."""
+    changes: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for place, column in enumerate(("version", "removed_in")):
+        for version, count in connection.all(
+            f"SELECT {column}, COUNT(*) FROM dataset_items WHERE dataset_id = ? AND {column} IS NOT NULL"  # noqa: S608  constant columns
+            f" GROUP BY {column}",
+            dataset_id,
+        ):
+            changes[version][place] = count
+    kept = connection.all(
+        "SELECT version, added_count, removed_count, item_count FROM dataset_versions WHERE dataset_id = ?"
+        " ORDER BY version",
+        dataset_id,
+    )
+    versions = sorted({1, *changes})
+    yield from _compare(f"dataset {dataset_id}", ("versions",), ([row[0] for row in kept],), (versions,))
+    count = 0
+    for version, *numbers in kept:
+        added, removed = changes[version]
+        count += added - removed
+        yield from _compare(
+            f"dataset {dataset_id}, version {version}",
+            ("added_count", "removed_count", "item_count"),
+            numbers,
+            (added, removed, count),
+        )
 
 
 def _compare(
@@ -111,7 +182,48 @@ def _check_traces(connection: Connection) -> Iterator[str]:
                 yield from _compare(what, _ROOT_FACTS, facts, (*roots[key], facet_lines(roots[key][2])))
             named = sorted(lines.split("\n")[1:-1]) if lines else []
             yield from _compare(what, ("models",), (named,), (models.get(key, []),))
+        yield from _check_costs(connection, keys)
         last = rows[-1][0]
+
+
+def _check_costs(connection: Connection, keys: Sequence[str]) -> Iterator[str]:
+    """Sums of costs, numbers of model calls, and that sessions and users are those of a span."""
+    call = "(model IS NOT NULL OR tokens_input IS NOT NULL OR tokens_output IS NOT NULL OR cost_pico IS NOT NULL)"
+    counted = {
+        row[0]: row[1:]
+        for row in connection.look_up(
+            f"trace_key, SUM(cost_pico / {PICO}), SUM(cost_pico % {PICO}), COUNT(cost_pico),"
+            f" COUNT(CASE WHEN cost_pico IS NULL AND {call} THEN 1 END)",
+            "FROM spans WHERE trace_key IN [?] AND is_total = 0 GROUP BY trace_key",
+            keys,
+        )()
+    }
+    named: defaultdict[str, set[tuple[str, str | None]]] = defaultdict(set)
+    for column in ("session_id", "user_id"):
+        for key, value in connection.look_up(
+            f"trace_key, {column}",
+            f"FROM spans WHERE trace_key IN [?] AND {column} IS NOT NULL GROUP BY trace_key, {column}",
+            keys,
+        )():
+            named[key].add((column, value))
+    rows = connection.look_up(
+        "traces.trace_key, traces.id, traces.project_id, cost_pico, cost_known, cost_unknown, session_id, user_id,"
+        " sessions.id",
+        "FROM traces LEFT JOIN sessions ON sessions.project_id = traces.project_id AND sessions.id = session_id"
+        " WHERE traces.trace_key IN [?]",
+        keys,
+    )()
+    for key, trace_id, project_id, *kept, session_id, user_id, listed in rows:
+        what = f"trace {trace_id} of {project_id}"
+        whole, rest, known, unknown = counted.get(key, (None, None, 0, 0))
+        cost = None if whole is None else min(int(whole) * PICO + int(rest), MOST_PICO)
+        yield from _compare(what, ("cost_pico", "cost_known", "cost_unknown"), kept, (cost, known, unknown))
+        for column, value in (("session_id", session_id), ("user_id", user_id)):
+            of_spans = {text for of, text in named[key] if of == column}
+            if value not in (of_spans or {None}):
+                yield f"{what}: {column} is {preview(str(value), 100)}, which no span of it names"
+        if session_id != listed:
+            yield f"{what}: its session {preview(str(session_id), 100)} is not listed"
 
 
 _ROOT_FACTS = ("root_name", "root_duration_ms", "metadata", "facets")
@@ -120,7 +232,8 @@ _ROOT_FACTS = ("root_name", "root_duration_ms", "metadata", "facets")
 def _spans_of(connection: Connection, keys: Sequence[str]) -> dict[str, Sequence[int]]:
     """Spans, errors, tokens and roots, by trace."""
     rows = connection.look_up(
-        "trace_key, COUNT(*), COUNT(error), SUM(COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0)),"
+        "trace_key, COUNT(*), COUNT(error),"
+        " SUM(CASE WHEN is_total = 0 THEN COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0) ELSE 0 END),"
         " COUNT(CASE WHEN parent_span_id IS NULL THEN 1 END)",
         "FROM spans WHERE trace_key IN [?] GROUP BY trace_key",
         keys,

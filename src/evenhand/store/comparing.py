@@ -21,6 +21,11 @@ class StoredItem(NamedTuple):
     id: str
     version: int
     category: str | None
+    removed_in: int | None = None
+
+    def in_version(self, version: int) -> bool:
+        """Whether that version of the dataset has it."""
+        return self.version <= version and (self.removed_in is None or self.removed_in > version)
 
 
 class RunScores(NamedTuple):
@@ -66,9 +71,9 @@ def read_scored_runs(connection: Connection, experiment_id: str, scorer_name: st
 def read_items(connection: Connection, dataset_id: str) -> list[StoredItem]:
     """Every item of a dataset, in the order in which they were added; none once it is deleted."""
     return [
-        StoredItem(row[0], row[1], _category(row[2]))
+        StoredItem(row[0], row[1], _category(row[2]), row[3])
         for row in connection.all(
-            "SELECT id, version, metadata FROM dataset_items WHERE dataset_id = ? ORDER BY dataset_id, id",
+            "SELECT id, version, metadata, removed_in FROM dataset_items WHERE dataset_id = ? ORDER BY dataset_id, id",
             dataset_id,
         )
     ]

@@ -9,12 +9,13 @@ from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
 from evenhand.core.objects.datasets import Dataset, DatasetItem, Deleted, ImportReport
 from evenhand.core.timestamps import format_instant, now
+from evenhand.store.audit import note_deletion
 from evenhand.store.connection import Connection, Row, Value
 from evenhand.store.pages import LAST, newest_first, oldest_first
 from evenhand.store.projects import Scope, not_found
 
 _COLUMNS = "id, project_id, name, description, version, item_count, created_at, updated_at"
-_ITEM_COLUMNS = "id, dataset_id, input, expected_output, metadata, created_at"
+ITEM_COLUMNS = "id, dataset_id, input, expected_output, metadata, created_at, version, removed_in"
 _NEWEST_FIRST = newest_first("project_id", "id")
 _ITEM_VALUES = ("id", "input", "expected_output", "metadata")
 CHUNK_ITEMS, CHUNK_CHARACTERS = 5_000, 8_000_000
@@ -58,6 +59,7 @@ def create_dataset(connection: Connection, *, project_id: str, name: str, descri
         made.created_at,
         made.updated_at,
     )
+    _note_version(connection, made.id, version=1, added=0, removed=0, item_count=0, stamp=stamp)
     return made
 
 
@@ -82,11 +84,14 @@ def list_datasets(
     return [_dataset(row) for row in rows]
 
 
-def delete_dataset(connection: Connection, dataset_id: str, *, scope: Scope) -> Deleted:
+def delete_dataset(connection: Connection, dataset_id: str, *, scope: Scope, actor: str) -> Deleted:
     """The dataset and its items; experiments keep their runs."""
-    get_dataset(connection, dataset_id, scope=scope)
+    dataset = get_dataset(connection, dataset_id, scope=scope)
     connection.run("DELETE FROM dataset_items WHERE dataset_id = ?", dataset_id)
+    connection.run("DELETE FROM dataset_versions WHERE dataset_id = ?", dataset_id)
     connection.run("DELETE FROM datasets WHERE id = ?", dataset_id)
+    details = {"name": dataset.name, "item_count": dataset.item_count}
+    note_deletion(connection, dataset.project_id, actor, "dataset", dataset_id, details)
     return Deleted(deleted=True, id=dataset_id)
 
 
@@ -104,6 +109,8 @@ def add_item(connection: Connection, dataset_id: str, item: ItemText, *, scope: 
         expected_output=None if item.expected_output is None else _raw(item.expected_output),
         metadata=None if item.metadata is None else _raw(item.metadata),
         created_at=stamp,
+        version=dataset.version + 1,
+        removed_in=None,
     )
 
 
@@ -134,18 +141,69 @@ def import_items(
 
 
 def list_items(
-    connection: Connection, dataset_id: str, *, scope: Scope, after: str | None, limit: int
+    connection: Connection,
+    dataset_id: str,
+    *,
+    scope: Scope,
+    after: str | None,
+    limit: int,
+    version: int | None = None,
 ) -> list[DatasetItem]:
-    """In the order they were added."""
-    get_dataset(connection, dataset_id, scope=scope)
+    """In the order they were added: those of a version, or of the newest one."""
+    dataset = get_dataset(connection, dataset_id, scope=scope)
+    if version is not None:
+        check_version(dataset, version)
+    present = "removed_in IS NULL"
+    values: list[Value] = []
+    if version is not None and version != dataset.version:
+        present = "version <= ? AND (removed_in IS NULL OR removed_in > ?)"
+        values = [version, version]
     rows = connection.all(
-        f"SELECT {_ITEM_COLUMNS} FROM dataset_items WHERE {oldest_first('dataset_id', 'id')}",  # noqa: S608  constant texts
+        f"SELECT {ITEM_COLUMNS} FROM dataset_items WHERE {present} AND {oldest_first('dataset_id', 'id')}",  # noqa: S608  constant texts
+        *values,
         dataset_id,
         after or "",
         dataset_id,
         limit,
     )
-    return [_item(row) for row in rows]
+    return [item_of(row) for row in rows]
+
+
+def check_version(dataset: Dataset, version: int) -> None:
+    """`NOT_FOUND` for a version that the dataset never had."""
+    if not 1 <= version <= dataset.version:
+        raise Refusal(
+            "NOT_FOUND", f"The dataset has no version {version}.", {"id": dataset.id, "version": version}
+        )
+
+
+def get_item(
+    connection: Connection, item_id: str, *, scope: Scope, dataset_id: str | None = None
+) -> DatasetItem:
+    """One item, also one that was taken out of its dataset; `NOT_FOUND` unless it is in the dataset named."""
+    row = connection.one(f"SELECT {ITEM_COLUMNS} FROM dataset_items WHERE id = ?", item_id)  # noqa: S608  constant columns
+    if row is None or dataset_id not in (None, row[1]):
+        raise not_found("item", item_id)
+    try:
+        get_dataset(connection, row[1], scope=scope)
+    except Refusal:
+        raise not_found("item", item_id) from None
+    return item_of(row)
+
+
+def remove_item(
+    connection: Connection, dataset_id: str, item_id: str, *, scope: Scope, actor: str
+) -> Deleted:
+    """Take an item out: the next version lacks it, earlier ones and their experiments keep it."""
+    dataset = get_dataset(connection, dataset_id, scope=scope)
+    item = get_item(connection, item_id, scope=scope, dataset_id=dataset_id)
+    if item.removed_in is not None:
+        raise not_found("item", item_id)
+    connection.run("UPDATE dataset_items SET removed_in = ? WHERE id = ?", dataset.version + 1, item_id)
+    _bump(connection, dataset, removed=1, stamp=format_instant(now()))
+    details = {"dataset_id": dataset_id, "version": dataset.version + 1}
+    note_deletion(connection, dataset.project_id, actor, "item", item_id, details)
+    return Deleted(deleted=True, id=item_id)
 
 
 def _chunks(items: Iterable[ItemText]) -> Iterator[list[ItemText]]:
@@ -175,12 +233,44 @@ def _insert_items(
     connection.insert_many("dataset_items", always, _ITEM_VALUES, values)
 
 
-def _bump(connection: Connection, dataset: Dataset, *, added: int, stamp: str) -> None:
+def _bump(connection: Connection, dataset: Dataset, *, added: int = 0, removed: int = 0, stamp: str) -> None:
+    count = dataset.item_count + added - removed
     connection.run(
-        "UPDATE datasets SET version = version + 1, item_count = item_count + ?, updated_at = ? WHERE id = ?",
-        added,
+        "UPDATE datasets SET version = version + 1, item_count = ?, updated_at = ? WHERE id = ?",
+        count,
         stamp,
         dataset.id,
+    )
+    _note_version(
+        connection,
+        dataset.id,
+        version=dataset.version + 1,
+        added=added,
+        removed=removed,
+        item_count=count,
+        stamp=stamp,
+    )
+
+
+def _note_version(
+    connection: Connection,
+    dataset_id: str,
+    *,
+    version: int,
+    added: int,
+    removed: int,
+    item_count: int,
+    stamp: str,
+) -> None:
+    connection.run(
+        "INSERT INTO dataset_versions (dataset_id, version, added_count, removed_count, item_count, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        dataset_id,
+        version,
+        added,
+        removed,
+        item_count,
+        stamp,
     )
 
 
@@ -197,7 +287,8 @@ def _dataset(row: Row) -> Dataset:
     )
 
 
-def _item(row: Row) -> DatasetItem:
+def item_of(row: Row) -> DatasetItem:
+    """The item in a row of `ITEM_COLUMNS`."""
     return DatasetItem(
         id=row[0],
         dataset_id=row[1],
@@ -205,6 +296,8 @@ def _item(row: Row) -> DatasetItem:
         expected_output=None if row[3] is None else _raw(row[3]),
         metadata=None if row[4] is None else _raw(row[4]),
         created_at=row[5],
+        version=row[6],
+        removed_in=row[7],
     )
 
 

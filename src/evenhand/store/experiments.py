@@ -113,13 +113,40 @@ def count_runs(connection: Connection, experiment: Experiment, *, added: int, ne
     )
     if not experiment.auto_complete:
         return
-    row = connection.one(
-        "SELECT experiments.covered_count, datasets.item_count FROM experiments"
-        " JOIN datasets ON datasets.id = experiments.dataset_id WHERE experiments.id = ?",
+    row = connection.one("SELECT covered_count FROM experiments WHERE id = ?", experiment.id)
+    needed = item_count(connection, experiment)
+    if row is not None and needed is not None and row[0] - _covered_in_vain(connection, experiment) >= needed:
+        mark_completed(connection, experiment.id)
+
+
+def item_count(connection: Connection, experiment: Experiment) -> int | None:
+    """How many items the experiment is about: those of its version, and those that came since and are still there.
+    None once the dataset is deleted."""
+    row = connection.one("SELECT item_count, version FROM datasets WHERE id = ?", experiment.dataset_id)
+    if row is None:
+        return None
+    kept = 0
+    if row[1] > experiment.dataset_version:
+        [(kept,)] = connection.all(
+            "SELECT COUNT(*) FROM dataset_items WHERE dataset_id = ? AND removed_in > ? AND version <= ?",
+            experiment.dataset_id,
+            experiment.dataset_version,
+            experiment.dataset_version,
+        )
+    return int(row[0]) + int(kept)
+
+
+def _covered_in_vain(connection: Connection, experiment: Experiment) -> int:
+    """Items with runs that came after the experiment was made and were taken out again."""
+    rows = connection.all(
+        "SELECT COUNT(*) FROM dataset_items WHERE dataset_id = ? AND removed_in > ? AND version > ? AND EXISTS"
+        " (SELECT 1 FROM runs WHERE experiment_id = ? AND dataset_item_id = dataset_items.id)",
+        experiment.dataset_id,
+        experiment.dataset_version,
+        experiment.dataset_version,
         experiment.id,
     )
-    if row is not None and row[0] >= row[1]:
-        mark_completed(connection, experiment.id)
+    return int(rows[0][0])
 
 
 def _experiment(row: Row) -> Experiment:

@@ -13,14 +13,12 @@ from evenhand.core.objects.scores import (
     ScoreJob,
     SkippedInlineScore,
     SkippedScore,
-    TargetType,
 )
 from evenhand.core.outcome import Failed, NoScore, Unscored
 from evenhand.store.connection import Connection
 from evenhand.store.jobs import JobRequest, add_requested
-from evenhand.store.projects import Scope
 from evenhand.store.scores import Measurement, insert_scores
-from evenhand.store.targets import Target, find_targets
+from evenhand.store.targets import Target, TargetName, find_targets
 
 MOST_MESSAGE = 500
 
@@ -44,12 +42,8 @@ class InlineResult(NamedTuple):
 class BatchEntry(Struct, frozen=True, kw_only=True):
     """One score of a batch."""
 
-    target_type: TargetType
-    """`run` or `span`."""
-    target_id: str
-    """Its id."""
-    scope: Scope
-    """The project in which the target must be."""
+    target: TargetName
+    """What is scored."""
     result: ScoreResult
     """What it came to."""
 
@@ -57,8 +51,10 @@ class BatchEntry(Struct, frozen=True, kw_only=True):
 def why(outcome: NoScore) -> tuple[str, str | None, str | None]:
     """Reason, error and message as answers show them. Only a failure is an error."""
     match outcome:
-        case Unscored(reason=reason):
-            return reason, None, None
+        case Unscored(reason="no_expected_output" as reason):
+            return reason, None, None  # the contract's whole answer
+        case Unscored(reason=reason, message=message):
+            return reason, None, message[:MOST_MESSAGE] or None
         case Failed(error=error, message=message):
             return error, error, message[:MOST_MESSAGE]
 
@@ -100,11 +96,14 @@ def attach(
 def store_batch(connection: Connection, entries: Sequence[BatchEntry]) -> BatchReport:
     """Store a batch of scores, all or none; `NOT_FOUND` names the targets that do not exist."""
     wanted = [entry for entry in entries if isinstance(entry.result, Measurement | JobRequest)]
-    found = find_targets(connection, [(entry.target_type, entry.target_id, entry.scope) for entry in wanted])
-    missing = [entry.target_id for entry, target in zip(wanted, found, strict=True) if target is None]
+    found = find_targets(connection, [entry.target for entry in wanted])
+    missing = [entry.target.id for entry, target in zip(wanted, found, strict=True) if target is None]
     if missing:
         raise Refusal("NOT_FOUND", f"{len(missing)} targets not found.", {"target_ids": missing[:100]})
-    targets = iter([target for target in found if target is not None])
+    for target in found:
+        if isinstance(target, Refusal):
+            raise target
+    targets = iter([target for target in found if isinstance(target, Target)])
     scores: list[tuple[int, Target, Measurement]] = []
     asked: list[tuple[int, Target, JobRequest]] = []
     skipped: list[SkippedScore] = []

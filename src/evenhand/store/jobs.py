@@ -5,21 +5,23 @@ from collections.abc import Iterable
 
 from msgspec import Raw, Struct
 
+from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
-from evenhand.core.objects.jobs import Job, JobAccepted, JobStatus
-from evenhand.core.objects.scores import TargetType
+from evenhand.core.objects.jobs import Job, JobAccepted, JobsRetried, JobStatus
 from evenhand.core.outcome import Status
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
 from evenhand.store.pages import LAST, newest_first
 from evenhand.store.projects import Scope, not_found
-from evenhand.store.targets import Material, Target, find_runs, find_targets, read_material
+from evenhand.store.targets import Material, Target, TargetName, find_runs, find_target, read_material
 
 _COLUMNS = (
     "id, status, target_id, target_type, scorer_name, config, rule_id, attempts, error, message, reply, score_id, "
     "created_at, updated_at, project_id, outcome"
 )
 _NEWEST_FIRST = newest_first("project_id", "id")
+MANY = 1_000
+"""How many failed jobs one request has tried again."""
 _INSERT = """INSERT INTO jobs (id, project_id, target_type, target_id, trace_key, scorer_name, config, rule_id, status,
     attempts, open_at, created_at, updated_at, rationale, metadata)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?, ?, ?)"""
@@ -128,13 +130,9 @@ def add_requested(connection: Connection, asked: Iterable[tuple[Target, JobReque
     )
 
 
-def request_job(
-    connection: Connection, target_type: TargetType, target_id: str, request: JobRequest, *, scope: Scope
-) -> JobAccepted:
+def request_job(connection: Connection, name: TargetName, request: JobRequest) -> JobAccepted:
     """A new job; `NOT_FOUND` when its target does not exist."""
-    [target] = find_targets(connection, [(target_type, target_id, scope)])
-    if target is None:
-        raise not_found(target_type, target_id)
+    target = find_target(connection, name)
     [job_id] = add_requested(connection, [(target, request)])
     return JobAccepted(job_id=job_id, status="pending")
 
@@ -281,16 +279,57 @@ def list_jobs(
     connection: Connection, *, project_id: str, status: JobStatus | None, before: str | None, limit: int
 ) -> list[Job]:
     """Newest first."""
-    rows = connection.all(
-        f"SELECT {_COLUMNS} FROM jobs WHERE (? = '' OR status = ?) AND {_NEWEST_FIRST}",  # noqa: S608  constant texts
-        status or "",
-        status or "",
-        project_id,
-        before or LAST,
-        project_id,
-        limit,
-    )
+    if status is None:
+        narrow, values = _NEWEST_FIRST, [project_id, before or LAST, project_id]
+    else:
+        narrow = (
+            "(project_id, status, id) < (?, ?, ?) AND (project_id, status) >= (?, ?)"
+            " ORDER BY project_id DESC, status DESC, id DESC LIMIT ?"
+        )
+        values = [project_id, status, before or LAST, project_id, status]
+    rows = connection.all(f"SELECT {_COLUMNS} FROM jobs WHERE {narrow}", *values, limit)  # noqa: S608  constant texts
     return [_job(row) for row in rows]
+
+
+def retry_job(connection: Connection, job_id: str, *, scope: Scope) -> Job:
+    """Have a failed job tried again, with a fresh budget of attempts; `CONFLICT` for one that has not failed."""
+    job = get_job(connection, job_id, scope=scope)
+    if job.status != "failed":
+        raise Refusal(
+            "CONFLICT", f"The job is {job.status}; only failed ones are tried again.", {"status": job.status}
+        )
+    _reopen(connection, [job_id])
+    return get_job(connection, job_id, scope=scope)
+
+
+def retry_failed(
+    connection: Connection, *, project_id: str, scorer_name: str | None, rule_id: str | None
+) -> JobsRetried:
+    """The same for a project's failed jobs, oldest first, `MANY` of them at once."""
+    rows = connection.all(
+        "SELECT id FROM jobs WHERE project_id = ? AND status = 'failed' AND (? = '' OR scorer_name = ?)"
+        " AND (? = '' OR rule_id = ?) ORDER BY project_id, status, id LIMIT ?",
+        project_id,
+        scorer_name or "",
+        scorer_name or "",
+        rule_id or "",
+        rule_id or "",
+        MANY + 1,
+    )
+    ids = [row[0] for row in rows[:MANY]]
+    if ids:
+        _reopen(connection, ids)
+    return JobsRetried(retried_count=len(ids), more=len(rows) > MANY)
+
+
+def _reopen(connection: Connection, ids: list[str]) -> None:
+    connection.run(
+        "UPDATE jobs SET status = 'pending', attempts = 0, lease = NULL, open_at = ?, error = NULL, message = NULL,"
+        " reply = NULL, outcome = NULL, updated_at = ? WHERE id IN [?]",
+        milliseconds(),
+        format_instant(now()),
+        ids,
+    )
 
 
 def open_job_count(connection: Connection) -> int:

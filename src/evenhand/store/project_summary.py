@@ -14,7 +14,9 @@ from evenhand.core.objects.project_summary import (
 from evenhand.core.spans import microseconds
 from evenhand.core.timestamps import now
 from evenhand.store.connection import Connection
+from evenhand.store.totals import scorer_totals
 from evenhand.store.traces import key_from
+from evenhand.store.versions import versions_by_scorer, why_mixed
 
 
 def summarise_project(
@@ -29,7 +31,7 @@ def summarise_project(
             last_7d=_traces_since(connection, project_id, moment - timedelta(days=7)),
         ),
         experiments=_experiments(connection, project_id),
-        queue=_queue(connection, project_id),
+        queue=queue_counts(connection, project_id),
     )
 
 
@@ -74,18 +76,17 @@ def _experiments(connection: Connection, project_id: str) -> ExperimentCounts:
 
 
 def _means(connection: Connection, experiment_id: str) -> dict[str, float]:
-    # A mean over two versions of a scorer says nothing, and there is no room to say so: it is left out.
-    rows = connection.all(
-        "SELECT scorer_name, total, score_count FROM scorer_totals WHERE experiment_id = ? AND score_count > 0"
-        " AND scorer_name NOT IN (SELECT scorer_name FROM version_totals WHERE experiment_id = ?"
-        " GROUP BY scorer_name HAVING COUNT(*) > 1) ORDER BY scorer_name",
-        experiment_id,
-        experiment_id,
-    )
-    return {name: float(Fraction(total) / count) for name, total, count in rows}
+    # A mean over scores that are no single measure says nothing, and there is no room to say so: it is left out.
+    versions = versions_by_scorer(connection, experiment_id)
+    return {
+        name: float(Fraction(totals.total) / totals.score_count)
+        for (_, name), totals in sorted(scorer_totals(connection, [experiment_id]).items())
+        if totals.score_count and why_mixed(totals, versions.get(name, {})) is None
+    }
 
 
-def _queue(connection: Connection, project_id: str) -> QueueCounts:
+def queue_counts(connection: Connection, project_id: str) -> QueueCounts:
+    """Traces in the review queue, without and with an annotation."""
     row = connection.one(
         "SELECT COUNT(CASE WHEN annotation_count = 0 THEN 1 END), COUNT(CASE WHEN annotation_count > 0 THEN 1 END)"
         " FROM traces WHERE project_id = ? AND queue_key IS NOT NULL",

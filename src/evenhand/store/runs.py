@@ -86,7 +86,11 @@ def add_runs(
 def _check_items(connection: Connection, experiment: Experiment, runs: Sequence[NewRun]) -> None:
     wanted = sorted({run.dataset_item_id for run in runs})
     rows = connection.ask_texts(
-        "id", "FROM dataset_items WHERE id IN [?] AND dataset_id = ?", wanted, experiment.dataset_id
+        "id",
+        "FROM dataset_items WHERE id IN [?] AND dataset_id = ? AND (removed_in IS NULL OR removed_in > ?)",
+        wanted,
+        experiment.dataset_id,
+        experiment.dataset_version,
     )()
     foreign = sorted(set(wanted) - {row[0] for row in rows})
     if foreign:

@@ -135,4 +135,4 @@ def _read_postgres(connection: Connection) -> Schema:
 
 
 def _plain(condition: str) -> str:
-    return " ".join(condition.replace("(", " ").replace(")", " ").split())
+    return " ".join(condition.replace("(", " ").replace(")", " ").replace("::text", "").split())

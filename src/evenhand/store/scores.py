@@ -1,18 +1,21 @@
 """Scores: stored together with the aggregates that count them."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from operator import itemgetter
 
 from msgspec import Raw, Struct
+from msgspec.structs import asdict
 
 from evenhand.core.ids import new_id
-from evenhand.core.objects.scores import Score, Source, TargetType
+from evenhand.core.objects.scores import ListedScore, Score, Source, TargetType
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row, Value
-from evenhand.store.pages import oldest_first
-from evenhand.store.projects import Scope, not_found
-from evenhand.store.targets import Target, find_targets
+from evenhand.store.pages import LAST, oldest_first
+from evenhand.store.projects import not_found
+from evenhand.store.score_hours import HOUR, add_to_hours
+from evenhand.store.targets import Target, TargetName, find_targets
 from evenhand.store.totals import Counted, Key, add_to_totals
 from evenhand.store.versions import Computed, VersionKey, add_to_versions
 
@@ -23,6 +26,8 @@ _COLUMNS = (
     "id, target_id, target_type, scorer_name, number, label, rationale, config, metadata, source, created_at,"
     " canonical_name, scorer_version, scorer_options"
 )
+
+_LISTED = f"{_COLUMNS}, experiment_id, dataset_item_id, trace_key"
 
 
 class Measurement(Struct, frozen=True, kw_only=True):
@@ -51,27 +56,25 @@ class Measurement(Struct, frozen=True, kw_only=True):
 class ScoreRequest(Struct, frozen=True, kw_only=True):
     """A score for a target that is yet to be found."""
 
-    target_type: TargetType
-    """`run` or `span`."""
-    target_id: str
-    """Its id."""
-    scope: Scope
-    """The project in which the target must be."""
+    target: TargetName
+    """What is scored."""
     measurement: Measurement
     """The score."""
 
 
 def store_requests(connection: Connection, requests: Sequence[ScoreRequest]) -> list[Score | Exception]:
     """Store the scores of many requests at once; a target that is not there is that request's own error."""
-    targets = find_targets(connection, [(r.target_type, r.target_id, r.scope) for r in requests])
+    targets = find_targets(connection, [request.target for request in requests])
     found = [
         (target, request.measurement)
         for target, request in zip(targets, requests, strict=True)
-        if target is not None
+        if isinstance(target, Target)
     ]
     made = iter(insert_scores(connection, found))
     return [
-        next(made) if target is not None else not_found(request.target_type, request.target_id)
+        next(made)
+        if isinstance(target, Target)
+        else target or not_found(request.target.type, request.target.id)
         for target, request in zip(targets, requests, strict=True)
     ]
 
@@ -96,6 +99,7 @@ def insert_scores(connection: Connection, scores: Sequence[tuple[Target, Measure
         made.append(score)
     with connection.pipelined():
         _count(connection, scores)
+        add_to_hours(connection, stamp, ((row[1], row[7], row[8]) for row in rows))  # type: ignore[misc]  # as above
         connection.run_many(_INSERT, rows)
     return made
 
@@ -144,13 +148,16 @@ def list_scores(
     scorer_name: str | None,
     after: str | None,
     limit: int,
-) -> list[Score]:
+) -> list[ListedScore]:
     """Oldest first."""
     rows = connection.all(
-        f"SELECT {_COLUMNS} FROM scores WHERE target_type = ? AND project_id = ? AND (? = '' OR scorer_name = ?)"  # noqa: S608  constant texts
-        f" AND {oldest_first('target_id', 'id')}",
+        # COALESCE: the index of the target is meant, not one of the project.
+        f"SELECT {_COLUMNS} FROM scores WHERE target_type = ? AND COALESCE(project_id, '') = ? AND (? = '' OR trace_key = ?)"  # noqa: S608  constant texts
+        f" AND (? = '' OR scorer_name = ?) AND {oldest_first('target_id', 'id')}",
         target.type,
         target.project_id,
+        target.trace_key or "",
+        target.trace_key or "",
         scorer_name or "",
         scorer_name or "",
         target.id,
@@ -158,7 +165,126 @@ def list_scores(
         target.id,
         limit,
     )
-    return [_score(row) for row in rows]
+    return [ListedScore(**asdict(_score(row))) for row in rows]
+
+
+class ScoreFilter(Struct, frozen=True, kw_only=True):
+    """Which scores of a project are listed."""
+
+    scorer_name: str | None = None
+    """Only this scorer's."""
+    target_type: TargetType | None = None
+    """Only those of runs, or of spans."""
+    min_value: float | None = None
+    """Only numbers of at least this."""
+    max_value: float | None = None
+    """Only numbers of at most this."""
+    label: str | None = None
+    """Only this label."""
+    source: Source | None = None
+    """Only those that this computed."""
+    since: str = ""
+    """Stored at this instant or later."""
+    until: str = LAST
+    """Stored before this instant."""
+
+    @property
+    def by_value(self) -> bool:
+        return self.min_value is not None or self.max_value is not None
+
+
+Place = tuple[str, str]
+"""Where a list goes on: instant and id."""
+
+
+def list_project_scores(
+    connection: Connection, *, project_id: str, narrow: ScoreFilter, before: Place | None, limit: int
+) -> list[ListedScore]:
+    """Newest first. By value, only the hours that hold such numbers are looked at."""
+    end = min(before or (LAST, LAST), (narrow.until, ""))
+    if not narrow.by_value or narrow.scorer_name is None:
+        return _scores_between(connection, project_id, narrow, narrow.since, end, limit)
+    found: list[ListedScore] = []
+    for first, last in _stretches(connection, project_id, narrow, end[0]):
+        start, stop = max(first, narrow.since), min((f"{last}{LAST}", LAST), end)
+        found += _scores_between(connection, project_id, narrow, start, stop, limit - len(found))
+        if len(found) >= limit:
+            break
+    return found
+
+
+def _stretches(
+    connection: Connection, project_id: str, narrow: ScoreFilter, end: str
+) -> Iterator[tuple[str, str]]:
+    """First and last of neighbouring hours that may hold what is looked for, newest first."""
+    low, high = narrow.min_value, narrow.max_value
+    rows = connection.all(
+        "SELECT hour, (minimum <= ? AND maximum >= ?) FROM score_hours"
+        " WHERE (project_id, scorer_name, hour) >= (?, ?, ?) AND (project_id, scorer_name, hour) <= (?, ?, ?)"
+        " ORDER BY project_id DESC, scorer_name DESC, hour DESC",
+        1.0 if high is None else high,
+        0.0 if low is None else low,
+        project_id,
+        narrow.scorer_name,
+        narrow.since[:HOUR],
+        project_id,
+        narrow.scorer_name,
+        end[:HOUR],
+    )
+    for holds, hours in groupby(rows, key=lambda row: bool(row[1])):
+        if holds:
+            own = [row[0] for row in hours]
+            yield own[-1], own[0]
+
+
+def _scores_between(
+    connection: Connection, project_id: str, narrow: ScoreFilter, since: str, end: Place, limit: int
+) -> list[ListedScore]:
+    owner, values = "project_id", [project_id]
+    if narrow.scorer_name is not None:
+        owner, values = "project_id, scorer_name", [project_id, narrow.scorer_name]
+    marks = ", ".join("?" * len(values))
+    conditions: list[str] = []
+    more: list[Value] = []
+    for condition, value in (
+        ("number >= ?", narrow.min_value),
+        ("number <= ?", narrow.max_value),
+        ("label = ?", narrow.label),
+        ("target_type = ?", narrow.target_type),
+        ("source = ?", narrow.source),
+    ):
+        if value is not None:
+            conditions.append(f" AND {condition}")
+            more.append(value)
+    order = ", ".join(f"{column} DESC" for column in (*owner.split(", "), "created_at", "id"))
+    rows = connection.all(
+        f"SELECT {_LISTED} FROM scores"  # noqa: S608  constant texts
+        f" WHERE ({owner}, created_at, id) < ({marks}, ?, ?) AND ({owner}, created_at) >= ({marks}, ?)"
+        f"{''.join(conditions)} ORDER BY {order} LIMIT ?",
+        *values,
+        *end,
+        *values,
+        since,
+        *more,
+        limit,
+    )
+    return _listed(connection, rows)
+
+
+def _listed(connection: Connection, rows: list[Row]) -> list[ListedScore]:
+    keys = sorted({row[16] for row in rows if row[16] is not None})
+    traces: dict[str, str] = {}
+    if keys:
+        traces = dict(connection.look_up("trace_key, id", "FROM traces WHERE trace_key IN [?]", keys)())
+    return [
+        ListedScore(
+            **asdict(_score(row)),
+            experiment_id=row[14],
+            dataset_item_id=row[15],
+            trace_id=traces.get(row[16]),
+        )
+        for row in rows
+    ]
 
 
 def get_score(connection: Connection, score_id: str) -> Score:

@@ -13,12 +13,13 @@ from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.jobs import Rule, RuleFilter
 from evenhand.core.spans import SpanRecord
 from evenhand.core.timestamps import format_instant, now
+from evenhand.store.audit import note_deletion
 from evenhand.store.connection import Connection, Row
 from evenhand.store.jobs import NewJob
 from evenhand.store.pages import LAST, newest_first
 from evenhand.store.projects import Scope, not_found
 
-_COLUMNS = "id, project_id, name, filter, sample_rate, scorer_name, config, created_at"
+_COLUMNS = "id, project_id, name, filter, sample_rate, scorer_name, config, created_at, paused, updated_at"
 _NEWEST_FIRST = newest_first("project_id", "id")
 
 
@@ -35,6 +36,7 @@ def create_rule(
     """The project must be there already."""
     if connection.one("SELECT 1 FROM scoring_rules WHERE project_id = ? AND name = ?", project_id, name):
         raise Refusal("CONFLICT", "The project has a rule of this name already.", {"name": name})
+    stamp = format_instant(now())
     row: Row = (
         new_id(),
         project_id,
@@ -43,10 +45,12 @@ def create_rule(
         sample_rate,
         scorer_name,
         config,
-        format_instant(now()),
+        stamp,
+        0,
+        stamp,
     )
     connection.run(
-        f"INSERT INTO scoring_rules ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  constant columns
+        f"INSERT INTO scoring_rules ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  constant columns
         *row,
     )
     return _rule(row)
@@ -71,17 +75,34 @@ def list_rules(connection: Connection, *, project_id: str, before: str | None, l
     return [_rule(row) for row in rows]
 
 
-def delete_rule(connection: Connection, rule_id: str, *, scope: Scope) -> Deleted:
-    """The rule; scores and jobs that it asked for stay."""
-    get_rule(connection, rule_id, scope=scope)
+def change_rule(
+    connection: Connection, rule_id: str, *, paused: bool | None, sample_rate: float | None, scope: Scope
+) -> Rule:
+    """Let a rule rest or go on, or change its share; None leaves things as they are."""
+    rule = get_rule(connection, rule_id, scope=scope)
+    connection.run(
+        "UPDATE scoring_rules SET paused = ?, sample_rate = ?, updated_at = ? WHERE id = ?",
+        int(rule.paused if paused is None else paused),
+        rule.sample_rate if sample_rate is None else sample_rate,
+        format_instant(now()),
+        rule_id,
+    )
+    return get_rule(connection, rule_id, scope=scope)
+
+
+def delete_rule(connection: Connection, rule_id: str, *, scope: Scope, actor: str) -> Deleted:
+    """The rule and its backfills; scores and jobs that it asked for stay."""
+    rule = get_rule(connection, rule_id, scope=scope)
     connection.run("DELETE FROM scoring_rules WHERE id = ?", rule_id)
+    connection.run("DELETE FROM backfills WHERE rule_id = ?", rule_id)
+    note_deletion(connection, rule.project_id, actor, "rule", rule_id, {"name": rule.name})
     return Deleted(deleted=True, id=rule_id)
 
 
 def ask_rules(connection: Connection, project_id: str) -> Callable[[], list[Rule]]:
-    """All rules of a project, as `Connection.ask` does it."""
+    """All rules of a project that do not rest, as `Connection.ask` does it."""
     rows = connection.ask(
-        f"SELECT {_COLUMNS} FROM scoring_rules WHERE project_id = ?",  # noqa: S608  constant columns
+        f"SELECT {_COLUMNS} FROM scoring_rules WHERE project_id = ? AND paused = 0",  # noqa: S608  constant columns
         project_id,
     )
     return lambda: [_rule(row) for row in rows()]
@@ -150,4 +171,6 @@ def _rule(row: Row) -> Rule:
         scorer_name=row[5],
         config=Raw(row[6].encode()),
         created_at=row[7],
+        paused=bool(row[8]),
+        updated_at=row[9] or row[7],
     )

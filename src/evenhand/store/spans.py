@@ -8,7 +8,7 @@ from typing import NamedTuple
 from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
 from evenhand.core.objects.jobs import Rule
-from evenhand.core.spans import SpanRecord, cycle_members, instant
+from evenhand.core.spans import MOST_PICO, SpanRecord, cycle_members, instant
 from evenhand.core.timestamps import format_instant
 from evenhand.store.arrivals import SPAN_COLUMNS, Batch, RootFields, prepare, with_models
 from evenhand.store.connection import Connection, Value
@@ -17,10 +17,12 @@ from evenhand.store.scoring_rules import ask_rules, jobs_for
 
 _TRACE_COLUMNS = (
     "trace_key", "id", "created_at", "root_span_id", "root_name", "root_duration_ms", "metadata", "facets", "models",
-    "span_count", "error_count", "tokens",
+    "span_count", "error_count", "tokens", "session_id", "user_id", "cost_pico", "cost_known", "cost_unknown",
 )  # fmt: skip
 _UPDATE_TRACE = """UPDATE traces SET root_span_id = ?, root_name = ?, root_duration_ms = ?, metadata = ?, facets = ?,
-    models = ?, span_count = span_count + ?, error_count = error_count + ?, tokens = tokens + ? WHERE trace_key = ?"""
+    models = ?, span_count = span_count + ?, error_count = error_count + ?, tokens = tokens + ?,
+    session_id = ?, user_id = ?, cost_pico = ?, cost_known = cost_known + ?, cost_unknown = cost_unknown + ?
+    WHERE trace_key = ?"""
 
 
 class Stored(NamedTuple):
@@ -29,6 +31,9 @@ class Stored(NamedTuple):
     key: str
     facts: RootFields
     models: str
+    session_id: str | None
+    user_id: str | None
+    cost_pico: int | None
 
 
 class Known(NamedTuple):
@@ -78,13 +83,16 @@ def look(connection: Connection, batch: Batch) -> Known:
         project = connection.ask("SELECT 1 FROM projects WHERE id = ?", batch.project_id)
         rules = ask_rules(connection, batch.project_id)
         traces = connection.look_up(
-            "id, trace_key, models, root_span_id, root_name, root_duration_ms, metadata, facets",
+            "id, trace_key, models, root_span_id, root_name, root_duration_ms, metadata, facets, session_id, user_id,"
+            " cost_pico",
             "FROM traces WHERE id IN [?] AND project_id = ?",
             list(batch.by_trace),
             batch.project_id,
         )
     return Known(
-        bool(project()), rules(), {row[0]: Stored(row[1], RootFields(*row[3:]), row[2]) for row in traces()}
+        bool(project()),
+        rules(),
+        {row[0]: Stored(row[1], RootFields(*row[3:8]), row[2], *row[8:]) for row in traces()},
     )
 
 
@@ -248,20 +256,30 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
     span_keys: list[str] = []
     new: list[Value] = []
     known: list[tuple[Value, ...]] = []
+    sessions: dict[str, None] = {}
     for trace_id, arriving in batch.by_trace.items():
         stored = traces.get(trace_id)
         if stored is None:
             key = new_id()
             facts = arriving.root or RootFields()
             new += (
-                key, trace_id, created_at_of(key), *facts, with_models("", arriving.models), *arriving.counts
+                key, trace_id, created_at_of(key), *facts, with_models("", arriving.models), *arriving.counts,
+                arriving.session_id, arriving.user_id, sum_of_costs(None, arriving.cost_pico), *arriving.calls,
             )  # fmt: skip
+            session_id = arriving.session_id
         else:
             key = stored.key
             facts = stored.facts
             if arriving.root is not None and facts.root_span_id is None:
                 facts = arriving.root
-            known.append((*facts, with_models(stored.models, arriving.models), *arriving.counts, key))
+            session_id = None if stored.session_id else arriving.session_id
+            known.append((
+                *facts, with_models(stored.models, arriving.models), *arriving.counts,
+                stored.session_id or arriving.session_id, stored.user_id or arriving.user_id,
+                sum_of_costs(stored.cost_pico, arriving.cost_pico), *arriving.calls, key,
+            ))  # fmt: skip
+        if session_id is not None:
+            sessions[session_id] = None
         keys[trace_id] = key
         span_keys += [key] * len(arriving.spans)
     if new:
@@ -270,10 +288,22 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
         )
     if known:
         connection.run_many(_UPDATE_TRACE, known)
+    if sessions:
+        connection.run_many(
+            "INSERT INTO sessions (project_id, id, session_key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(batch.project_id, session_id, new_id()) for session_id in sessions],
+        )
     batch.values[:: len(SPAN_COLUMNS)] = span_keys
     always = {"project_id": batch.project_id, "received_at": batch.received_at}
     connection.insert_many("spans", always, SPAN_COLUMNS, batch.values)
     return keys
+
+
+def sum_of_costs(one: int | None, other: int | None) -> int | None:
+    """The sum of what is known, as far as 64 bits go; None when neither is."""
+    if one is None or other is None:
+        return one if other is None else min(other, MOST_PICO)
+    return min(one + other, MOST_PICO)
 
 
 def created_at_of(key: str) -> str:

@@ -30,6 +30,9 @@ VERIFY_SECONDS = 5.0
 _ENCODE = msgspec.json.Encoder().encode
 _DECODE = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
 _STEPS_BETWEEN_CLOCK_LOOKS = 20_000
+# OR FAIL: a statement that fails takes its transaction or savepoint along, so SQLite need not keep a copy of every page
+# that it changes.
+_INSERT_OR_FAIL = "INSERT OR FAIL INTO"
 _INSERT_ROW = re.compile(r"(INSERT .*?)\bVALUES (\(\?(?:,\s*\?)*\))(.*)", re.DOTALL)
 
 
@@ -90,6 +93,7 @@ class SqliteConnection:
                 self._raw.execute(sql, row)
             return
         head, row, tail = found.groups()
+        head = head.replace("INSERT INTO", _INSERT_OR_FAIL, 1)
         values = list(chain.from_iterable(rows))
         for statement, bound in _inserts(head, (), row.count("?"), values, tail):
             self._raw.execute(statement, bound)
@@ -97,9 +101,7 @@ class SqliteConnection:
     def insert_many(
         self, table: str, always: Mapping[str, Value], columns: Sequence[str], values: Sequence[Value]
     ) -> None:
-        # OR FAIL: a statement that fails takes its transaction or savepoint along, so SQLite need not keep a copy of
-        # every page that it changes.
-        head = f"INSERT OR FAIL INTO {table} ({', '.join((*always, *columns))})"
+        head = f"{_INSERT_OR_FAIL} {table} ({', '.join((*always, *columns))})"
         for statement, bound in _inserts(head, tuple(always.values()), len(columns), values, ""):
             self._raw.execute(statement, bound)
 

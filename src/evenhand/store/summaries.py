@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from evenhand.core.objects.experiments import Experiment
 from evenhand.store.connection import Connection
-from evenhand.store.experiments import get_experiment
+from evenhand.store.experiments import get_experiment, item_count
 from evenhand.store.projects import Scope
 from evenhand.store.totals import (
     ClusterTotals,
@@ -42,7 +42,6 @@ class KeptSummary(Struct, frozen=True, kw_only=True):
 
 def read_summary(connection: Connection, experiment_id: str, *, scope: Scope) -> KeptSummary:
     experiment = get_experiment(connection, experiment_id, scope=scope)
-    row = connection.one("SELECT item_count FROM datasets WHERE id = ?", experiment.dataset_id)
     labels = label_totals(connection, experiment_id)
     versions = versions_by_scorer(connection, experiment_id)
     scorers = {
@@ -54,14 +53,16 @@ def read_summary(connection: Connection, experiment_id: str, *, scope: Scope) ->
         )
         for (_, name), totals in sorted(scorer_totals(connection, [experiment_id]).items())
     }
-    return KeptSummary(experiment=experiment, item_count=row[0] if row else 0, scorers=scorers)
+    return KeptSummary(
+        experiment=experiment, item_count=item_count(connection, experiment) or 0, scorers=scorers
+    )
 
 
 def read_scorer(
     connection: Connection, experiment_id: str, scorer_name: str, *, scope: Scope
-) -> tuple[ScorerTotals, list[VersionKey]]:
-    """The totals of one scorer, all zero when it has scored nothing, and the versions that computed them."""
+) -> tuple[ScorerTotals, dict[VersionKey, VersionTotals]]:
+    """The totals of one scorer, all zero when it has scored nothing, and those of the versions that computed them."""
     get_experiment(connection, experiment_id, scope=scope)
     found = scorer_totals(connection, [experiment_id], [scorer_name])
     versions = version_totals(connection, [experiment_id], [scorer_name])
-    return found.get((experiment_id, scorer_name), ScorerTotals()), list(versions)
+    return found.get((experiment_id, scorer_name), ScorerTotals()), versions

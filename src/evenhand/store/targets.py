@@ -1,13 +1,17 @@
 """What scores are attached to: runs and spans."""
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from evenhand.core.errors import Refusal
 from evenhand.core.objects.scores import TargetType
 from evenhand.store.connection import Connection
 from evenhand.store.projects import Scope, not_found
+
+MOST_CANDIDATES = 20
+"""How many of the spans that a name may mean are told."""
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -53,44 +57,128 @@ def find_runs(connection: Connection, ids: Iterable[str]) -> dict[str, Target]:
     }
 
 
-def find_spans(connection: Connection, ids: Iterable[str], *, scope: Scope) -> dict[str, Target]:
-    """The spans that exist; of those with one id (they are unique only within a trace) that of the newest trace."""
-    own, values = ("", ()) if scope is None else (" AND project_id = ?", (scope,))
-    rows = connection.look_up(
-        "id, project_id, MAX(trace_key)",
-        f"FROM spans WHERE id IN [?]{own} GROUP BY id, project_id",
-        sorted(set(ids)),
+class TargetName(NamedTuple):
+    """A target as a request names it."""
+
+    type: TargetType
+    """`run` or `span`."""
+    id: str
+    """Its id; that of a span is unique only within its trace."""
+    scope: Scope = None
+    """The only project that the caller may see."""
+    trace_id: str | None = None
+    """A span's trace, where the request says so."""
+    project_id: str | None = None
+    """Its project, where the request says so."""
+
+
+class Candidate(NamedTuple):
+    """A span that a name may mean."""
+
+    project_id: str
+    trace_id: str
+    trace_key: str
+
+
+def find_spans(connection: Connection, names: Sequence[TargetName]) -> list[Target | Refusal | None]:
+    """The span that each name means, `AMBIGUOUS_TARGET` where it means several, None where there is none."""
+    wanted = list(dict.fromkeys(names))
+    found = dict(zip(wanted, (_candidates(connection, name) for name in wanted), strict=True))
+    return [_chosen(name, found[name]) for name in names]
+
+
+def _candidates(connection: Connection, name: TargetName) -> list[Candidate]:
+    """One more than are told apart, at most: of a span called `root` there may be millions."""
+    project = name.project_id if name.scope is None else name.scope
+    if name.project_id not in (None, project):
+        return []
+    if name.trace_id is not None:
+        own, values = ("", ()) if project is None else (" AND project_id = ?", (project,))
+        traces = connection.all(
+            f"SELECT project_id, id, trace_key FROM traces WHERE id = ?{own}",  # noqa: S608  constant texts
+            name.trace_id,
+            *values,
+        )
+        return [
+            Candidate(*trace)
+            for trace in traces
+            if connection.one("SELECT 1 FROM spans WHERE trace_key = ? AND id = ?", trace[2], name.id)
+        ]
+    rows = spans_of_id(connection, name.id, project, limit=MOST_CANDIDATES + 1)
+    if len(rows) == 1:
+        # The trace's id is only needed to tell spans apart.
+        return [Candidate(rows[0][0], "", rows[0][1])]
+    ids: dict[str, str] = dict(
+        connection.look_up(
+            "trace_key, id", "FROM traces WHERE trace_key IN [?]", sorted(key for _, key in rows)
+        )()
+    )
+    return [Candidate(project_id, ids.get(key, ""), key) for project_id, key in rows]
+
+
+def spans_of_id(
+    connection: Connection, span_id: str, project: str | None, *, limit: int
+) -> list[tuple[str, str]]:
+    """Project and trace key of the spans with an id, in a project or in all."""
+    own, values = ("", ()) if project is None else (" AND project_id = ?", (project,))
+    rows = connection.all(
+        f"SELECT project_id, trace_key FROM spans WHERE id = ?{own} ORDER BY id, project_id LIMIT ?",  # noqa: S608  constant texts
+        span_id,
         *values,
-    )()
-    return {
-        row[0]: Target(type="span", id=row[0], project_id=row[1], trace_key=row[2])
-        for row in sorted(rows, key=itemgetter(2))
-    }
+        limit,
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
-def visible(target: Target, scope: Scope) -> bool:
-    return scope is None or target.project_id == scope
+def _chosen(name: TargetName, found: list[Candidate]) -> Target | Refusal | None:
+    if not found:
+        return None
+    if len(found) > 1:
+        return ambiguous(name, found)
+    return Target(type="span", id=name.id, project_id=found[0].project_id, trace_key=found[0].trace_key)
 
 
-def find_targets(
-    connection: Connection, wanted: Sequence[tuple[TargetType, str, Scope]]
-) -> list[Target | None]:
-    """One target, or None, for each (type, id, scope)."""
-    run_ids = [target_id for kind, target_id, _ in wanted if kind == "run"]
-    span_ids: dict[Scope, list[str]] = {}
-    for kind, target_id, scope in wanted:
-        if kind == "span":
-            span_ids.setdefault(scope, []).append(target_id)
+def ambiguous(name: TargetName, found: Sequence[Candidate]) -> Refusal:
+    """The error that names the candidates; all of them are the caller's to see."""
+    listed = [
+        {"project_id": one.project_id, "trace_id": one.trace_id} for one in sorted(found)[:MOST_CANDIDATES]
+    ]
+    needed = "project_id" if name.trace_id is not None else "trace_id"
+    return Refusal(
+        "AMBIGUOUS_TARGET",
+        f"Several spans are called '{name.id[:200]}'; say which with '{needed}'.",
+        {"candidates": listed, "more": len(found) > MOST_CANDIDATES},
+    )
+
+
+def visible(target: Target, name: TargetName) -> bool:
+    """Whether the target is in the projects that the name allows."""
+    return name.scope in (None, target.project_id) and name.project_id in (None, target.project_id)
+
+
+def find_targets(connection: Connection, names: Sequence[TargetName]) -> list[Target | Refusal | None]:
+    """For each name its target, `AMBIGUOUS_TARGET`, or None."""
+    run_ids = [name.id for name in names if name.type == "run"]
     runs = find_runs(connection, run_ids) if run_ids else {}
-    spans = {scope: find_spans(connection, ids, scope=scope) for scope, ids in span_ids.items()}
-    found: list[Target | None] = []
-    for kind, target_id, scope in wanted:
-        if kind == "run":
-            target = runs.get(target_id)
-            found.append(target if target is not None and visible(target, scope) else None)
+    spans = iter(find_spans(connection, [name for name in names if name.type == "span"]))
+    found: list[Target | Refusal | None] = []
+    for name in names:
+        if name.type == "span":
+            found.append(next(spans))
         else:
-            found.append(spans[scope].get(target_id))
+            target = runs.get(name.id)
+            found.append(target if target is not None and visible(target, name) else None)
     return found
+
+
+def find_target(connection: Connection, name: TargetName) -> Target:
+    """The one target; `NOT_FOUND` or `AMBIGUOUS_TARGET` otherwise."""
+    [target] = find_targets(connection, [name])
+    if target is None:
+        raise not_found(name.type, name.id)
+    if isinstance(target, Refusal):
+        raise target
+    return target
 
 
 def read_material(connection: Connection, targets: Sequence[Target]) -> list[Material]:
@@ -107,14 +195,14 @@ def _nothing(target: Target) -> Material:
     return Material(target=target, output=None, input=None, expected_output=None)
 
 
-def require_material(
-    connection: Connection, wanted: Sequence[tuple[TargetType, str, Scope]]
-) -> list[Material]:
-    """What scorers look at, for each (type, id, scope); `NOT_FOUND` for a target that does not exist."""
+def require_material(connection: Connection, names: Sequence[TargetName]) -> list[Material]:
+    """What scorers look at, for each name; `NOT_FOUND` or `AMBIGUOUS_TARGET` for one that means no target."""
     targets: list[Target] = []
-    for target, (kind, target_id, _) in zip(find_targets(connection, wanted), wanted, strict=True):
+    for target, name in zip(find_targets(connection, names), names, strict=True):
         if target is None:
-            raise not_found(kind, target_id)
+            raise not_found(name.type, name.id)
+        if isinstance(target, Refusal):
+            raise target
         targets.append(target)
     return read_material(connection, targets)
 

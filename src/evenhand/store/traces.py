@@ -11,22 +11,23 @@ from evenhand.core.objects.annotations import Queued, QueuedRoot, QueuedSince, Q
 from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.scores import Score
 from evenhand.core.objects.traces import Span, SpanError, Trace, TraceRow
-from evenhand.core.spans import instant
+from evenhand.core.spans import dollars, instant
 from evenhand.core.timestamps import format_instant
 from evenhand.store.arrivals import facet_line, model_line
 from evenhand.store.connection import Bound, Connection, Row
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.scores import scores_of_trace
+from evenhand.store.sessions import forget_empty
 from evenhand.store.spans import created_at_of
 
 _TRACE = (
     "trace_key, id, project_id, root_span_id, root_name, root_duration_ms, span_count, error_count, tokens, models, "
-    "queue_key, created_at, metadata, annotation_count"
+    "queue_key, created_at, metadata, annotation_count, session_id, user_id, cost_pico, cost_known, cost_unknown"
 )
 _SPAN = (
     "id, parent_span_id, name, start_us, end_us, duration_ms, input, output, tokens_input, tokens_output, model, "
-    "metadata, error, clock_skew, received_at"
+    "metadata, error, clock_skew, received_at, session_id, user_id, cost_pico, cost_source, is_total"
 )
 _OLDEST_IN_QUEUE_FIRST = oldest_first("project_id", "queue_key")
 
@@ -48,6 +49,10 @@ class TraceFilter(Struct, frozen=True, kw_only=True):
     """A model that some span names."""
     min_duration_ms: float | None = None
     """The root took at least this long."""
+    session_id: str | None = None
+    """The trace's session."""
+    user_id: str | None = None
+    """The trace's user."""
     metadata: tuple[tuple[str, str], ...] = ()
     """Entries of the root's metadata, as text."""
 
@@ -98,6 +103,12 @@ def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id
         root_span_id=row[3],
         span_count=row[6],
         error_count=row[7],
+        session_id=row[14],
+        user_id=row[15],
+        tokens=row[8],
+        cost_usd=dollars(row[16]),
+        cost_known_calls=row[17],
+        cost_unknown_calls=row[18],
         queued_at=_queued_at(row),
         created_at=row[11],
         metadata=Raw(row[12].encode()),
@@ -110,13 +121,21 @@ def list_traces(
 ) -> list[tuple[str, TraceRow]]:
     """Newest first, each with the key that a cursor continues from."""
     conditions, values = _conditions(connection, narrow)
+    owner: dict[str, str] = {"project_id": project_id}
+    if narrow.session_id is not None:
+        owner["session_id"] = narrow.session_id
+    elif narrow.user_id is not None:
+        owner["user_id"] = narrow.user_id
+    # As `newest_first`, with a limit at the other end too, and by the index of the session or user where one is asked for.
+    key = f"({', '.join((*owner, 'trace_key'))})"
+    places = ", ".join("?" * (len(owner) + 1))
+    order = ", ".join(f"{column} DESC" for column in (*owner, "trace_key"))
     rows = connection.all(
-        # As `newest_first`, with a limit at the other end too.
-        f"SELECT {_TRACE} FROM traces WHERE (project_id, trace_key) < (?, ?) AND (project_id, trace_key) >= (?, ?)"  # noqa: S608  constant texts
-        f"{conditions} ORDER BY project_id DESC, trace_key DESC LIMIT ?",
-        project_id,
+        f"SELECT {_TRACE} FROM traces WHERE {key} < ({places}) AND {key} >= ({places}){conditions}"  # noqa: S608  constant texts
+        f" ORDER BY {order} LIMIT ?",
+        *owner.values(),
         min(before or LAST, narrow.before or LAST),
-        project_id,
+        *owner.values(),
         narrow.after or "",
         *values,
         limit,
@@ -130,6 +149,8 @@ def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[
     parts: list[str] = []
     values: list[Bound] = []
     for condition, value in (
+        ("session_id = ?", narrow.session_id),
+        ("user_id = ?", narrow.user_id),
         ("root_name = ?", narrow.name),
         ("root_duration_ms >= ?", narrow.min_duration_ms),
         (holds % "models", None if narrow.model is None else f"\n{model_line(narrow.model)}\n"),
@@ -153,6 +174,7 @@ def delete_trace(
     connection.run("DELETE FROM scores WHERE trace_key = ?", row[0])
     connection.run("DELETE FROM spans WHERE trace_key = ?", row[0])
     connection.run("DELETE FROM traces WHERE trace_key = ?", row[0])
+    forget_empty(connection, row[2], [row[14]])
     return Deleted(deleted=True, id=trace_id)
 
 
@@ -243,6 +265,11 @@ def _span(row: Row, trace_id: str, scores: list[Score]) -> Span:
         tokens_input=row[8],
         tokens_output=row[9],
         model=row[10],
+        session_id=row[15],
+        user_id=row[16],
+        cost_usd=dollars(row[17]),
+        cost_source=row[18],
+        is_total=bool(row[19]),
         metadata=Raw(row[11].encode()),
         error=None if row[12] is None else msgspec.json.decode(row[12], type=SpanError),
         clock_skew=bool(row[13]),
@@ -265,6 +292,11 @@ def _trace_row(row: Row) -> TraceRow:
         span_count=row[6],
         error_count=row[7],
         tokens=row[8],
+        session_id=row[14],
+        user_id=row[15],
+        cost_usd=dollars(row[16]),
+        cost_known_calls=row[17],
+        cost_unknown_calls=row[18],
         models=[msgspec.json.decode(line) for line in row[9].split("\n") if line],
         queued_at=_queued_at(row),
         created_at=row[11],

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from evenhand.store.connection import Connection
-from evenhand.store.totals import EXACT, ZERO, decimal_of
+from evenhand.store.totals import EXACT, ZERO, ScorerTotals, decimal_of
 
 _UPSERT = """INSERT INTO version_totals (experiment_id, scorer_name, canonical_name, version, score_count, total, minimum,
     maximum, label_count, options, options_differ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -29,6 +29,11 @@ class VersionKey(NamedTuple):
     canonical_name: str
     version: str
 
+    @property
+    def shown(self) -> str:
+        """For people."""
+        return f"{self.canonical_name} {self.version}"
+
 
 class VersionTotals(NamedTuple):
     """All scores of one version."""
@@ -40,6 +45,36 @@ class VersionTotals(NamedTuple):
     label_count: int = 0
     options: str = ""
     options_differ: int = 0
+
+
+Versions = Mapping[VersionKey, VersionTotals]
+"""What computed the scores of one name in one experiment."""
+
+
+def mixed_versions(totals: ScorerTotals, versions: Versions) -> str | None:
+    """Why the scores of one name in one experiment come from several functions; None when they do not.
+
+    Of a value that was submitted beside computed ones, or stored before versions were kept, nobody knows what made it.
+    """
+    known = sum(one.score_count + one.label_count for one in versions.values())
+    parts = [key.shown for key in versions]
+    if versions and totals.score_count + totals.label_count > known:
+        parts.append("an unknown version")
+    return None if len(parts) < 2 else f"scores of {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def mixed_options(versions: Versions) -> str | None:
+    """Why the scores come from one function with several options; None when they do not."""
+    for key, totals in versions.items():
+        if totals.options_differ:
+            return f"scores of {key.shown} with several options"
+    return None
+
+
+def why_mixed(totals: ScorerTotals, versions: Versions) -> str | None:
+    """Why the scores are no single measure; None when they are: one version with one set of options, or values that
+    were all submitted."""
+    return mixed_versions(totals, versions) or mixed_options(versions)
 
 
 class Computed(NamedTuple):

@@ -1,5 +1,7 @@
 """Datasets and their items."""
 
+from typing import Literal
+
 from msgspec import Raw, Struct
 
 
@@ -39,6 +41,34 @@ class DatasetItem(Struct, frozen=True, kw_only=True):
     """Any JSON object."""
     created_at: str
     """When it was added."""
+    version: int
+    """The dataset's version that brought it."""
+    removed_in: int | None
+    """The first version without it; null while it is there."""
+
+
+class DatasetVersion(Struct, frozen=True, kw_only=True):
+    """One state of a dataset: every change makes a new one."""
+
+    version: int
+    """From 1 on."""
+    added_count: int
+    """Items that it brought."""
+    removed_count: int
+    """Items that it no longer has."""
+    item_count: int
+    """Items that it has."""
+    created_at: str
+    """When it was made."""
+
+
+class ItemChange(Struct, frozen=True, kw_only=True):
+    """One item that two versions of a dataset do not share."""
+
+    change: Literal["removed", "added"]
+    """Whether the later version lacks it or brought it; the other way round when the versions are swapped."""
+    item: DatasetItem
+    """The item."""
 
 
 class SkippedLine(Struct, frozen=True, kw_only=True):

@@ -57,6 +57,17 @@ class Run(Struct, frozen=True, kw_only=True):
     """When it was stored."""
 
 
+class ItemRun(Run, frozen=True, kw_only=True):
+    """A run in the history of its item."""
+
+    experiment_name: str
+    """The experiment's name."""
+    experiment_status: Status
+    """How far the experiment is."""
+    dataset_version: int
+    """The dataset's version when the experiment was made."""
+
+
 class RunsAccepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a submission of runs did."""
 
@@ -121,7 +132,10 @@ class ScorerSummary(Struct, frozen=True, kw_only=True):
     versions: list[ScorerVersion]
     """What computed them; empty when all were submitted."""
     mixed_versions: bool
-    """Whether they come from several versions of a scorer: the numbers above are then about no single measure."""
+    """Whether they come from several versions of a scorer, or from a known and an unknown one."""
+    mixed: str | None
+    """Why the numbers above are about no single measure: several versions of a scorer, several options, or values of unknown
+    version beside computed ones; null when they are."""
 
 
 class ExperimentSummary(Struct, frozen=True, kw_only=True):
@@ -331,3 +345,5 @@ class ThresholdResult(Struct, frozen=True, kw_only=True):
     """As it was asked for."""
     gap: float | None
     """`actual_value` minus `threshold`."""
+    caveats: list[str] = []
+    """What makes the scores no single measure: several options, or what `force` has overridden."""

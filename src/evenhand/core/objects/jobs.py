@@ -87,3 +87,40 @@ class Rule(Struct, frozen=True, kw_only=True):
     """Its parameters."""
     created_at: str
     """When it was made."""
+    paused: bool
+    """Whether it rests: new spans are not scored."""
+    updated_at: str
+    """When it was last changed."""
+
+
+BackfillStatus = Literal["running", "completed", "cancelled"]
+
+
+class Backfill(Struct, frozen=True, kw_only=True):
+    """A rule applied to spans that are stored already. It goes on after a restart, and no span gets two scores."""
+
+    id: str
+    """Made by the server."""
+    project_id: str
+    """The rule's project."""
+    rule_id: str
+    """The rule."""
+    status: BackfillStatus
+    """`running`, `completed` or `cancelled`."""
+    trace_count: int
+    """Traces looked at so far, oldest first."""
+    job_count: int
+    """Jobs made so far, one for each span that matches and that the rule has not scored."""
+    created_at: str
+    """When it was asked for."""
+    updated_at: str
+    """When it last got on."""
+
+
+class JobsRetried(Struct, frozen=True, kw_only=True):
+    """Failed jobs that will be tried again."""
+
+    retried_count: int
+    """How many."""
+    more: bool
+    """Whether there are more: a call takes 1,000 of them."""

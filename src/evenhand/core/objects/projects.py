@@ -4,7 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-Role = Literal["read", "write", "admin"]
+Role = Literal["review", "read", "write", "admin"]
+"""What a caller may do, each more than the one before: `review` works on review queues and sees nothing else."""
 
 
 class Project(Struct, frozen=True, kw_only=True):
@@ -28,7 +29,7 @@ class Token(Struct, frozen=True, kw_only=True):
     project_id: str | None
     """The one project that it opens; null opens all."""
     role: Role
-    """What it allows: `read`, `write` (reads too) or `admin` (manages projects and tokens too)."""
+    """What it allows: `review` (works on review queues, nothing else), `read`, `write` (reads too) or `admin` (manages projects and tokens too)."""
     created_at: str
     """When it was made."""
     revoked_at: str | None
@@ -40,3 +41,27 @@ class NewToken(Token, frozen=True, kw_only=True):
 
     token: str
     """The secret, to be sent as `Authorization: Bearer …`."""
+
+
+class Person(Struct, frozen=True, kw_only=True):
+    """Somebody who logs in with a browser, by a link of their own."""
+
+    id: str
+    """Made by the server."""
+    project_id: str
+    """The one project that they see."""
+    name: str
+    """Their annotations and reviews carry it."""
+    role: Role
+    """What they may do; a reviewer has `review`."""
+    created_at: str
+    """When they were invited."""
+    revoked_at: str | None
+    """When they were shut out; their work stays."""
+
+
+class InvitedPerson(Person, frozen=True, kw_only=True):
+    """A person together with a login link: the only answer that shows it."""
+
+    login_path: str
+    """Opens a session once, within a week: put the server's address before it."""

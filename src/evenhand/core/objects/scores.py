@@ -39,6 +39,54 @@ class Score(Struct, frozen=True, kw_only=True):
     """The options it ran with, defaults included."""
 
 
+class ListedScore(Score, frozen=True, kw_only=True, omit_defaults=True):
+    """A score in a list. A project's list says where the target belongs."""
+
+    experiment_id: str | None = None
+    """A run's experiment; only in a project's list."""
+    dataset_item_id: str | None = None
+    """A run's item; only in a project's list."""
+    trace_id: str | None = None
+    """A span's trace; only in a project's list."""
+
+
+class ScoreHour(Struct, frozen=True, kw_only=True):
+    """The scores of one scorer in one hour."""
+
+    hour: str
+    """When the hour began."""
+    score_count: int
+    """How many numbers."""
+    mean: float | None
+    """Their mean; null without numbers."""
+    std: float | None
+    """Their standard deviation; null below two."""
+    min: float | None
+    """The least number."""
+    max: float | None
+    """The greatest number."""
+    label_count: int
+    """How many labels."""
+
+
+class ScorerHistory(Struct, frozen=True, kw_only=True):
+    """One scorer over time."""
+
+    scorer_name: str
+    """The scorer."""
+    hours: list[ScoreHour]
+    """Oldest first; an hour without scores is absent."""
+
+
+class ScoreHistory(Struct, frozen=True, kw_only=True):
+    """A project's scores over time."""
+
+    project_id: str
+    """The project."""
+    scorers: list[ScorerHistory]
+    """By name."""
+
+
 class NotScored(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer when there is no score: nothing to measure, or, with `error`, a scorer that failed."""
 

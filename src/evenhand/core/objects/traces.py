@@ -43,6 +43,16 @@ class Span(Struct, frozen=True, kw_only=True):
     """Tokens that the model wrote."""
     model: str | None
     """The model that was asked for."""
+    session_id: str | None
+    """The conversation that it belongs to."""
+    user_id: str | None
+    """The person whom the application worked for."""
+    cost_usd: float | None
+    """What it cost in US dollars; null when that is not known, never 0 for want of a price."""
+    cost_source: str | None
+    """`reported` by the provider, or worked out from `configured` or `shipped` prices; null when it is not known."""
+    is_total: bool
+    """Whether its tokens and cost repeat those of the calls below it; they are in no sum then."""
     metadata: Raw
     """A flat object."""
     error: SpanError | None
@@ -81,6 +91,18 @@ class Trace(Struct, frozen=True, kw_only=True):
     """How many spans it has."""
     error_count: int
     """How many of them failed."""
+    session_id: str | None
+    """The first session that one of its spans names."""
+    user_id: str | None
+    """The first user that one of its spans names."""
+    tokens: int
+    """Tokens read and written by all spans; totals that a span repeats are not counted again."""
+    cost_usd: float | None
+    """The sum of the known costs in US dollars; null when none is known."""
+    cost_known_calls: int
+    """How many model calls that sum covers."""
+    cost_unknown_calls: int
+    """How many model calls are not in it, because their cost is not known."""
     queued_at: str | None
     """Since when it waits for review; null when it is not in the queue."""
     created_at: str
@@ -109,7 +131,17 @@ class TraceRow(Struct, frozen=True, kw_only=True):
     error_count: int
     """How many of them failed."""
     tokens: int
-    """Tokens read and written by all spans."""
+    """Tokens read and written by all spans; totals that a span repeats are not counted again."""
+    session_id: str | None
+    """The first session that one of its spans names."""
+    user_id: str | None
+    """The first user that one of its spans names."""
+    cost_usd: float | None
+    """The sum of the known costs in US dollars; null when none is known."""
+    cost_known_calls: int
+    """How many model calls that sum covers."""
+    cost_unknown_calls: int
+    """How many model calls are not in it, because their cost is not known."""
     models: list[str]
     """Every model that a span names."""
     queued_at: str | None
@@ -118,3 +150,30 @@ class TraceRow(Struct, frozen=True, kw_only=True):
     """When its first span arrived."""
     metadata: Raw
     """The root span's metadata."""
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """The traces of one conversation."""
+
+    id: str
+    """Chosen by the client."""
+    project_id: str
+    """Where it belongs."""
+    trace_count: int
+    """How many traces it has."""
+    error_count: int
+    """How many of them hold a span that failed."""
+    user_ids: list[str]
+    """The users of its traces, at most ten."""
+    first_at: str
+    """When its first trace arrived."""
+    last_at: str
+    """When its newest trace arrived."""
+    tokens: int
+    """Tokens read and written by all its spans."""
+    cost_usd: float | None
+    """The sum of the known costs in US dollars; null when none is known."""
+    cost_known_calls: int
+    """How many model calls that sum covers."""
+    cost_unknown_calls: int
+    """How many model calls are not in it, because their cost is not known."""

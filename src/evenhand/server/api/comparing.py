@@ -1,6 +1,6 @@
 """Two experiments on one dataset. The contract's means and counts are exact; all else is what `compare` says."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from evenhand.store.connection import Connection
 from evenhand.store.experiments import get_experiment
 from evenhand.store.projects import Scope
 from evenhand.store.totals import ItemTotals, ScorerTotals, item_totals, scorer_totals
-from evenhand.store.versions import versions_by_scorer
+from evenhand.store.versions import Versions, versions_by_scorer, why_mixed
 
 NUMBERS = (
     "paired_delta",
@@ -51,14 +51,14 @@ Items = dict[str, dict[str, ItemTotals]]
 
 
 class ScoredBy(Struct, frozen=True, kw_only=True):
-    """What computed scores."""
+    """What made the scores of one name in one experiment."""
 
-    name: str
-    """The scorer by its one name, and its version."""
-    options: str
-    """The options, as JSON text, of one of the scores."""
-    options_differ: bool
-    """Whether others had other options."""
+    version: str | None = None
+    """The scorer by its one name, and its version; None for submitted values and those of older releases."""
+    options: str = ""
+    """The options of a computed score, as JSON text."""
+    mixed: str | None = None
+    """Why the scores are no single measure; None when they are."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
@@ -89,8 +89,8 @@ class Side(Struct, frozen=True, kw_only=True):
     """By scorer."""
     items: Items
     """By scorer, then by item."""
-    versions: dict[str, list[ScoredBy]]
-    """By scorer: what computed its scores; nothing for submitted values."""
+    scored_by: dict[str, ScoredBy]
+    """By scorer: what made its scores."""
     stored: ScoredRuns
     """Every run with its scores."""
 
@@ -128,25 +128,18 @@ def read_sides(
     names = None if scorer_name is None else [scorer_name]
     sides = []
     for experiment in (base, other):
-        totals = scorer_totals(connection, [experiment.id], names)
+        totals = {
+            name: found for (_, name), found in scorer_totals(connection, [experiment.id], names).items()
+        }
+        versions = versions_by_scorer(connection, experiment.id, names)
         sides.append(
             Side(
                 experiment_id=experiment.id,
                 dataset_version=experiment.dataset_version,
                 recorded=_recorded(experiment.metadata),
-                totals={name: found for (_, name), found in totals.items()},
+                totals=totals,
                 items=item_totals(connection, experiment.id, scorer_name),
-                versions={
-                    name: [
-                        ScoredBy(
-                            name=f"{key.canonical_name} {key.version}",
-                            options=totals.options,
-                            options_differ=bool(totals.options_differ),
-                        )
-                        for key, totals in kept.items()
-                    ]
-                    for name, kept in versions_by_scorer(connection, experiment.id, names).items()
-                },
+                scored_by={name: _scored_by(found, versions.get(name, {})) for name, found in totals.items()},
                 stored=read_scored_runs(connection, experiment.id, scorer_name),
             )
         )
@@ -202,7 +195,7 @@ def _expected(given: Compared, places: dict[str, int]) -> list[Key]:
     if not shared:
         return []
     version = min(side.dataset_version for side in sides)
-    there = [places[item.id] for item in given.items if item.version <= version]
+    there = [places[item.id] for item in given.items if item.in_version(version)]
     if given.base.recorded is not None and given.other.recorded is not None:
         asked = min(given.base.recorded.repeats, given.other.recorded.repeats)
         return [(place, repeat) for place in there for repeat in shared if repeat < asked]
@@ -226,23 +219,33 @@ def _sides(name: str, given: Compared, places: dict[str, int], categories: dict[
         base=_results(name, given.base, places, categories),
         candidate=_results(name, given.other, places, categories),
         labels_only=not numbers,
-        not_comparable=not_comparable(given.base.versions.get(name, []), given.other.versions.get(name, [])),
+        not_comparable=not_comparable(given.base.scored_by.get(name), given.other.scored_by.get(name)),
     )
 
 
-def not_comparable(base: Sequence[ScoredBy], other: Sequence[ScoredBy]) -> str | None:
-    """Why scores computed by these are no measure of the same; None when they are, or nobody knows."""
-    for side, versions in (("base", base), ("compared", other)):
-        if len(versions) > 1:
-            return f"the {side} experiment mixes scores of {' and '.join(one.name for one in versions)}"
-        if versions and versions[0].options_differ:
-            return f"the {side} experiment mixes scores of {versions[0].name} with several options"
-    if not base or not other:
+def _scored_by(totals: ScorerTotals, versions: Versions) -> ScoredBy:
+    mixed = why_mixed(totals, versions)
+    for key, kept in versions.items():
+        return ScoredBy(version=key.shown, options=kept.options, mixed=mixed)
+    return ScoredBy(mixed=mixed)
+
+
+def not_comparable(base: ScoredBy | None, other: ScoredBy | None) -> str | None:
+    """Why scores made by these are no measure of the same; None when they are, or one side has no scores.
+
+    Scores that were submitted on both sides are comparable as far as anybody knows. Computed scores and scores of unknown
+    version are not: their name alone does not make them one measure.
+    """
+    for side, made in (("base", base), ("compared", other)):
+        if made is not None and made.mixed is not None:
+            return f"the {side} experiment mixes {made.mixed}"
+    if base is None or other is None:
         return None
-    if base[0].name != other[0].name:
-        return f"the base was scored by {base[0].name}, the compared experiment by {other[0].name}"
-    if base[0].options != other[0].options:
-        return f"{base[0].name} had the options {base[0].options} in the base, {other[0].options} in the compared experiment"
+    if base.version != other.version:
+        first, second = base.version or "an unknown version", other.version or "an unknown version"
+        return f"the base was scored by {first}, the compared experiment by {second}"
+    if base.options != other.options:
+        return f"{base.version} had the options {base.options} in the base, {other.options} in the compared experiment"
     return None
 
 
@@ -352,29 +355,14 @@ def _scorer(
         verdict_corrected=verdict.corrected,
         p_adjusted=verdict.p_adjusted,
         p_drop_adjusted=verdict.p_drop_adjusted,
-        **_numbers(
-            found,
-            item_ids,
-            per_item=per_item,
-            unknown=_unknown_version(given.base.versions.get(name), given.other.versions.get(name)),
-        ),
+        **_numbers(found, item_ids, per_item=per_item),
     )
 
 
-def _unknown_version(base: Sequence[ScoredBy] | None, other: Sequence[ScoredBy] | None) -> list[str]:
-    """Scores that were submitted, or stored by an older release, tell no version: nobody takes that for equality."""
-    if bool(base) == bool(other):
-        return []
-    side = "compared experiment" if base else "base"
-    return [f"the scores of the {side} do not tell by which version of the scorer they were made"]
-
-
-def _numbers(
-    found: Comparison | None, item_ids: dict[int, str], *, per_item: bool, unknown: list[str]
-) -> dict[str, Any]:
+def _numbers(found: Comparison | None, item_ids: dict[int, str], *, per_item: bool) -> dict[str, Any]:
     """What `evenhand compare --format json` says about the same data; null where there is nothing to say."""
     if found is None:
-        return {**dict.fromkeys(NUMBERS), "caveats": unknown, "categories": []}
+        return {**dict.fromkeys(NUMBERS), "caveats": [], "categories": []}
     return {
         "paired_delta": found.delta.value,
         "ci_lower": found.delta.ci_lower,
@@ -386,7 +374,7 @@ def _numbers(
         "p_drop": found.p_drop,
         "effect_size": None if found.effect_size is None else found.effect_size.value,
         "coverage": _coverage(found.coverage, item_ids, per_item=per_item),
-        "caveats": [*found.caveats, *unknown],
+        "caveats": found.caveats,
         "categories": [_category(one) for one in found.categories],
     }
 

@@ -36,6 +36,13 @@ class ProjectQuery(Paging, frozen=True, kw_only=True):
     """The project; required."""
 
 
+class ItemQuery(Paging, frozen=True, kw_only=True):
+    """Which items."""
+
+    version: int | None = None
+    """Those of this version of the dataset; the newest when absent."""
+
+
 async def create(call: Call, body: DatasetCreate) -> Answer:
     name = trimmed(body.name, "name")
     create_dataset = partial(
@@ -64,7 +71,9 @@ async def get(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     dataset_id = call.params["dataset_id"]
-    return await call.write(partial(store.delete_dataset, dataset_id=dataset_id, scope=call.scope))
+    return await call.write(
+        partial(store.delete_dataset, dataset_id=dataset_id, scope=call.scope, actor=call.access.token_id)
+    )
 
 
 async def add_item(call: Call, body: ItemCreate) -> Answer:
@@ -72,12 +81,17 @@ async def add_item(call: Call, body: ItemCreate) -> Answer:
     return await call.write(partial(store.add_item, dataset_id=dataset_id, item=item, scope=call.scope))
 
 
-async def list_items(call: Call, query: Paging) -> Answer:
+async def list_items(call: Call, query: ItemQuery) -> Answer:
     dataset_id = call.params["dataset_id"]
     limit, after = query.checked_limit(), query.after(ITEMS)
     rows = await call.read(
         lambda connection: store.list_items(
-            connection, dataset_id, scope=call.scope, after=after[0] if after else None, limit=limit + 1
+            connection,
+            dataset_id,
+            scope=call.scope,
+            after=after[0] if after else None,
+            limit=limit + 1,
+            version=query.version,
         )
     )
     return json_answer(page_of(rows, limit, ITEMS, lambda item: (item.id,)))
@@ -144,10 +158,10 @@ ROUTES = (
         path="/v1/datasets/{dataset_id}/items",
         handler=list_items,
         audience="token:read",
-        query=Paging,
+        query=ItemQuery,
         response=Page[DatasetItem],
         errors=("NOT_FOUND",),
-        summary="List a dataset's items in the order they were added",
+        summary="List a dataset's items, of any version, in the order they were added",
         tag="Datasets",
     ),
 )

@@ -51,6 +51,8 @@ class ThresholdAsk(Struct, frozen=True, kw_only=True):
     """What it is compared with, as an exact decimal."""
     comparison: Literal["gte", "gt", "lte", "lt"] | None = None
     """How; `gte` when absent."""
+    force: bool = False
+    """Whether to decide over scores of several versions; a caveat then says so."""
 
 
 class CompareQuery(Struct, frozen=True, kw_only=True):
@@ -139,6 +141,7 @@ async def threshold(call: Call, body: ThresholdAsk) -> Answer:
             metric=body.metric,
             threshold=body.threshold,
             comparison=body.comparison or "gte",
+            force=body.force,
         )
     )
 

@@ -6,14 +6,17 @@ import msgspec
 from msgspec import Struct
 
 from evenhand.core.errors import Refusal
-from evenhand.core.objects.jobs import Job, JobAccepted, JobStatus
-from evenhand.core.objects.scores import NotScored, Score, TargetType
+from evenhand.core.objects.jobs import Job, JobAccepted, JobsRetried, JobStatus
+from evenhand.core.objects.scores import NotScored, Score
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.fields import Name
 from evenhand.server.http.paging import Paging, page_of
 from evenhand.server.http.routes import Route
 from evenhand.store import jobs as store
+from evenhand.store.projects import Owner, in_project
 from evenhand.store.scores import get_score
+from evenhand.store.targets import TargetName
 
 LISTING = "jobs"
 MAX_WAIT = 60.0
@@ -36,7 +39,7 @@ class WaitQuery(Struct, frozen=True, kw_only=True):
 
 
 async def submit_job(
-    call: Call, *, target_type: TargetType, target_id: str, request: store.JobRequest, wait: float | None
+    call: Call, *, target: TargetName, request: store.JobRequest, wait: float | None
 ) -> Answer:
     """A durable job for a score; with `wait`, the score itself when it is there in time.
 
@@ -47,13 +50,7 @@ async def submit_job(
             "INVALID_REQUEST", f"'wait' must be between 0 and {MAX_WAIT:g} seconds.", {"field": "wait"}
         )
     answer = await call.write(
-        partial(
-            store.request_job,
-            target_type=target_type,
-            target_id=target_id,
-            request=request,
-            scope=call.scope,
-        ),
+        partial(store.request_job, name=target, request=request),
         202,
     )
     call.service.jobs.wake()
@@ -86,11 +83,40 @@ async def get(call: Call) -> Answer:
     )
 
 
+class RetryAsk(Struct, frozen=True, kw_only=True):
+    """Which failed jobs are tried again."""
+
+    project_id: Name
+    """The project."""
+    scorer_name: Name | None = None
+    """Only this scorer's."""
+    rule_id: Name | None = None
+    """Only this rule's."""
+
+
+async def retry(call: Call) -> Answer:
+    answer = await call.write(partial(store.retry_job, job_id=call.params["job_id"], scope=call.scope))
+    call.service.jobs.wake()
+    return answer
+
+
+async def retry_many(call: Call, body: RetryAsk) -> Answer:
+    retry_failed = partial(
+        store.retry_failed,
+        project_id=body.project_id,
+        scorer_name=body.scorer_name,
+        rule_id=body.rule_id,
+    )
+    owner = Owner(body.project_id, call.scope, may_create=False)
+    answer = await call.write(partial(in_project, owner=owner, work=retry_failed))
+    call.service.jobs.wake()
+    return answer
+
+
 async def list_all(call: Call, query: JobQuery) -> Answer:
     project_id = call.listed_project(query.project_id)
     limit, after = query.checked_limit(), query.after(LISTING)
-    ask = call.read if query.status is None else call.search
-    rows = await ask(
+    rows = await call.read(
         lambda connection: store.list_jobs(
             connection,
             project_id=project_id,
@@ -122,6 +148,27 @@ ROUTES = (
         response=Job,
         errors=("NOT_FOUND",),
         summary="Read a job",
+        tag="Jobs",
+    ),
+    Route(
+        method="POST",
+        path="/v1/jobs/{job_id}/retry",
+        handler=retry,
+        audience="token:write",
+        response=Job,
+        errors=("NOT_FOUND", "CONFLICT"),
+        summary="Have a failed job tried again",
+        tag="Jobs",
+    ),
+    Route(
+        method="POST",
+        path="/v1/jobs/retry",
+        handler=retry_many,
+        audience="token:write",
+        request=RetryAsk,
+        response=JobsRetried,
+        errors=("NOT_FOUND",),
+        summary="Have a project's failed jobs tried again, 1,000 at a time",
         tag="Jobs",
     ),
 )

@@ -18,6 +18,7 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import RETRY_AFTER, Answer, answer_for
 from evenhand.server.http.bodies import OFF_LOOP_BYTES, limit_for, read_body
 from evenhand.server.http.routes import Route
+from evenhand.server.ingest.costs import PriceBook
 from evenhand.server.ingest.otlp import Rejected, to_record
 from evenhand.server.ingest.otlp_wire import (
     JSON,
@@ -54,9 +55,11 @@ async def export(call: Call) -> Answer:
     call.take_fingerprint(body)
     project_id, received_us = span_project(call, None), time.time_ns() // 1000
     if len(body) > OFF_LOOP_BYTES:
-        batch, reasons = await asyncio.to_thread(_batch, project_id, call.media_type, body, received_us)
+        batch, reasons = await asyncio.to_thread(
+            _batch, project_id, call.media_type, body, received_us, call.service.prices
+        )
     else:
-        batch, reasons = _batch(project_id, call.media_type, body, received_us)
+        batch, reasons = _batch(project_id, call.media_type, body, received_us, call.service.prices)
     if reasons and not batch.spans:
         raise InputError(_explain(reasons))
     if batch.spans:
@@ -68,13 +71,15 @@ async def export(call: Call) -> Answer:
     )
 
 
-def _batch(project_id: str, media_type: str, body: bytes, received_us: int) -> tuple[Batch, list[str]]:
+def _batch(
+    project_id: str, media_type: str, body: bytes, received_us: int, prices: PriceBook
+) -> tuple[Batch, list[str]]:
     """The spans that can be stored, and why the others cannot."""
     records: list[SpanRecord] = []
     reasons: list[str] = []
     for wire in read_json(body) if media_type == JSON else read_protobuf(body):
         try:
-            records.append(to_record(wire, received_us))
+            records.append(to_record(wire, received_us, prices))
         except Rejected as error:
             reasons.append(str(error))
     return prepare(project_id, records), reasons

@@ -1,7 +1,7 @@
 """An experiment in numbers, from the aggregates that the store keeps."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal
 
@@ -19,7 +19,7 @@ from evenhand.metrics.kept import KeptGroups, kept_interval
 from evenhand.metrics.repeats import pass_at_k, pass_hat_k
 from evenhand.store.summaries import KeptScorer, KeptSummary
 from evenhand.store.totals import ScorerTotals
-from evenhand.store.versions import VersionKey
+from evenhand.store.versions import Versions, mixed_options, mixed_versions, why_mixed
 
 Estimate = Callable[[int, int, int], float]
 """An unbiased estimate for k tries from n tries with c passes: f(n, c, k)."""
@@ -75,7 +75,8 @@ def _scorer(name: str, kept: KeptScorer) -> ScorerSummary:
         pass_at_k={str(k): _over_items(groups, k, pass_at_k) for k in ks} or None,
         pass_hat_k={str(k): _over_items(groups, k, pass_hat_k) for k in ks} or None,
         versions=_versions(kept),
-        mixed_versions=len(kept.versions) > 1,
+        mixed_versions=mixed_versions(totals, kept.versions) is not None,
+        mixed=why_mixed(totals, kept.versions),
     )
 
 
@@ -124,27 +125,32 @@ def _std(totals: ScorerTotals) -> float | None:
 
 def evaluate_threshold(
     totals: ScorerTotals,
-    versions: Sequence[VersionKey],
+    versions: Versions,
     *,
     scorer_name: str,
     metric: Literal["mean", "min", "max"],
     threshold: float,
     comparison: str,
+    force: bool = False,
 ) -> ThresholdResult:
-    """Compare as exact decimals, so that a mean of 0.80 reaches 0.80."""
+    """Compare as exact decimals, so that a mean of 0.80 reaches 0.80.
+
+    Scores of several versions decide nothing unless by `force`. Several options are a caveat only: a pattern may rightly
+    be another one for each item.
+    """
     if totals.label_count:
         raise Refusal(
             "UNSUPPORTED_THRESHOLD_TYPE",
             f"'{scorer_name[:100]}' gives labels; a threshold needs numbers.",
             {"scorer_name": scorer_name},
         )
-    if len(versions) > 1:
-        named = [f"{version.canonical_name} {version.version}" for version in versions]
+    mixed = mixed_versions(totals, versions)
+    if mixed is not None and not force:
         raise Refusal(
             "MIXED_SCORER_VERSIONS",
-            f"The scores of '{scorer_name[:100]}' were computed by {' and '.join(named)}: "
-            "they are no single measure. Score the runs again under another name.",
-            {"scorer_name": scorer_name, "versions": named},
+            f"Under '{scorer_name[:100]}' there are {mixed}: they are no single measure. Score the runs again in a new "
+            'experiment or under another name, or send "force": true.',
+            {"scorer_name": scorer_name, "mixed": mixed, "versions": [version.shown for version in versions]},
         )
     actual = _metric(totals, metric)
     passed = actual is not None and compare_exactly(actual, comparison, threshold)
@@ -155,7 +161,13 @@ def evaluate_threshold(
         scorer_name=scorer_name,
         metric=metric,
         gap=None if actual is None else float(actual - as_fraction(threshold)),
+        caveats=_caveats(mixed, mixed_options(versions)),
     )
+
+
+def _caveats(versions: str | None, options: str | None) -> list[str]:
+    found = [] if versions is None else [f"decided by force over {versions}"]
+    return found if options is None else [*found, f"decided over {options}"]
 
 
 def _metric(totals: ScorerTotals, metric: Literal["mean", "min", "max"]) -> Fraction | None:

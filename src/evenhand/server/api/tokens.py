@@ -22,7 +22,7 @@ class TokenCreate(Struct, frozen=True, kw_only=True):
     name: Name
     """For people: who or what will use it."""
     role: Role
-    """`read`, `write` or `admin`."""
+    """`review` (works on review queues under the token's name), `read`, `write` or `admin`."""
     project_id: Name | None = None
     """The one project that it opens; absent opens all (administrators only)."""
 
@@ -55,6 +55,7 @@ async def revoke(call: Call) -> Answer:
     token_id = call.params["token_id"]
     answer = await call.write(partial(store.revoke_token, token_id=token_id, scope=call.scope))
     call.service.authenticator.clear_cache()
+    call.service.sessions.clear_cache()
     return answer
 
 

@@ -73,6 +73,10 @@ class TraceQuery(Paging, frozen=True, kw_only=True):
     """A model that some span names."""
     min_duration_ms: Annotated[float, Meta(ge=0, le=1e15)] | None = None
     """The root span took at least this long."""
+    session_id: str | None = None
+    """The session that a span names."""
+    user_id: str | None = None
+    """The user that a span names."""
     metadata: dict[str, str] = field(default_factory=dict)
     """`metadata.<key>=<value>`: an entry of the root span's metadata."""
 
@@ -99,7 +103,7 @@ def _header_project(call: Call) -> str | None:
 async def ingest(call: Call, body: IngestRequest) -> Answer:
     if not 1 <= len(body.spans) <= MAX_SPANS:
         raise wrong_count()
-    records = checked_records(body.spans)
+    records = checked_records(body.spans, call.service.prices)
     scores = await inline_scores(call, body.spans, records)
     batch = SpanBatch(
         sender_of(call),
@@ -196,6 +200,8 @@ async def list_all(call: Call, query: TraceQuery) -> Answer:
         name=query.name,
         model=query.model,
         min_duration_ms=query.min_duration_ms,
+        session_id=query.session_id,
+        user_id=query.user_id,
         metadata=tuple(query.metadata.items()),
     )
     # Without a filter the page is the next rows of an index; with one, there may be few such traces among very many.

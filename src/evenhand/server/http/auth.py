@@ -14,9 +14,11 @@ from evenhand.core.secret import Secret
 from evenhand.store.database import Database
 from evenhand.store.tokens import TRUSTED_SECONDS, find_token, token_hash, token_id_of
 
-RANK: dict[Role, int] = {"read": 0, "write": 1, "admin": 2}
+RANK: dict[Role, int] = {"review": 0, "read": 1, "write": 2, "admin": 3}
 CACHE_SIZE = 10_000
 ENVIRONMENT = "environment"
+LOGIN_LINK = "login link"
+"""Whoever opened the link that the server printed."""
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -28,6 +30,10 @@ class Access(Struct, frozen=True, kw_only=True):
     """Reads, writes, or manages."""
     scope: str | None
     """The one project that the caller sees; None sees all."""
+    reviewer: str | None = None
+    """The name that annotations and reviews carry: of a person, or of a token with the role `review`."""
+    person_id: str | None = None
+    """The person who is logged in."""
 
     @property
     def may_create_projects(self) -> bool:
@@ -49,7 +55,7 @@ class Authenticator:
         self._admin_hash = token_hash(admin_token.reveal()) if admin_token else None
         self._cache: OrderedDict[bytes, tuple[Access, float]] = OrderedDict()
         self._hash_key = os.urandom(32)
-        self._wrong = WrongTokenCounter(wrong_per_minute)
+        self.wrong = WrongTokenCounter(wrong_per_minute)
 
     def cached_access(self, authorization: bytes | None) -> Access | None:
         """The access that the header grants, if it is in the cache."""
@@ -66,7 +72,7 @@ class Authenticator:
             raise unauthorized()
         access = await self.access_for(credentials.strip())
         if access is None:
-            self._wrong.record(address)
+            self.wrong.record(address)
             raise unauthorized()
         return access
 
@@ -106,7 +112,8 @@ class Authenticator:
         stored, stored_hash = found
         if not hmac.compare_digest(stored_hash, digest) or stored.revoked_at is not None:
             return None
-        return Access(token_id=stored.id, role=stored.role, scope=stored.project_id)
+        reviewer = stored.name if stored.role == "review" else None
+        return Access(token_id=stored.id, role=stored.role, scope=stored.project_id, reviewer=reviewer)
 
     def clear_cache(self) -> None:
         """Look every token up again, because one was revoked."""

@@ -133,8 +133,7 @@ async def _unpacked(packed: AsyncIterator[bytes], encoding: bytes) -> AsyncItera
 
 
 async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, budget: MemoryBudget) -> bytes:
-    """The whole unpacked body."""
-    check_length(headers, limit)
+    """The whole unpacked body; `check_length` has been called."""
     if b"content-encoding" not in headers:
         # Nearly every body arrives in one piece, which needs no generators.
         message = await _receive_body(receive)

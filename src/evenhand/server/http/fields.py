@@ -1,11 +1,13 @@
 """Types of request fields that several resources share."""
 
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from msgspec import Meta, Raw
 
 from evenhand.core.errors import InputError, Refusal
 from evenhand.core.jsontext import decode
+from evenhand.core.timestamps import format_instant, parse_instant
 
 MAX_NAME = 250
 
@@ -50,3 +52,23 @@ def object_text(raw: Raw, field: str) -> str | None:
     if text is not None and not text.startswith("{"):
         raise Refusal("INVALID_REQUEST", f"'{field}' must be an object.", {"field": field})
     return text
+
+
+def instant_given(name: str, text: str) -> datetime:
+    """An instant of a query; `INVALID_REQUEST` for anything else."""
+    try:
+        return parse_instant(text)
+    except InputError as error:
+        raise Refusal("INVALID_REQUEST", f"'{name}': {error.reason}", {"field": name}) from None
+
+
+def instant_text(name: str, text: str) -> str:
+    """The first stored instant that is not before the one given: stored ones have whole milliseconds."""
+    given = instant_given(name, text)
+    return format_instant(given + timedelta(microseconds=-given.microsecond % 1000))
+
+
+def just_after(name: str, text: str) -> str:
+    """The first stored instant after the one given."""
+    given = instant_given(name, text)
+    return format_instant(given + timedelta(microseconds=1000 - given.microsecond % 1000))

@@ -23,10 +23,59 @@ MAX_PIPELINED = 100
 """Requests that wait on one connection behind the one being answered."""
 HEADER_OVERHEAD = 4
 """Colon, space and line end of a header."""
+EXTENSION = "evenhand"
+"""Where the application finds its `Exchange` among the extensions of the ASGI scope."""
 
 
 class TooMuchSent(Exception):
     """Raised inside a parser callback to stop the parser."""
+
+
+class Exchange:
+    """A request that has arrived whole, and an answer sent whole, without the waiting that ASGI messages need.
+
+    The application finds it as `scope["extensions"]["evenhand"]` and uses ASGI's `receive` and `send` where a method here
+    says that it cannot help, or where the server is another one. It takes the extension out of the scope, because the
+    two refer to each other.
+    """
+
+    __slots__ = ("_cycle",)
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+
+    def take_body(self) -> bytes | None:
+        """The whole body if it has arrived: nothing to wait for, so no time limit either. Otherwise None."""
+        cycle = self._cycle
+        if cycle.more_body or cycle.disconnected:
+            return None
+        body = bytes(cycle.body)
+        cycle.body = bytearray()
+        cycle.message_event.clear()
+        cycle.flow.resume_reading()
+        return body
+
+    def send(self, head: bytes, body: bytes) -> bool:
+        """Send an answer in one write, which is one system call and one packet; uvicorn writes head and body apart.
+
+        False, and nothing is sent, where more is to be decided than that: the client reads slowly or has gone, the
+        connection ends with this answer, or the answer has no body.
+        """
+        cycle = self._cycle
+        if (
+            cycle.response_started
+            or cycle.disconnected
+            or cycle.flow.write_paused
+            or not cycle.keep_alive
+            or cycle.scope["method"] == "HEAD"
+        ):
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.transport.write(head + body)
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -136,6 +185,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_head = False
         if not self.cycle.keep_alive:
             self.cycle.transport = cast(asyncio.Transport, _ClosingTransport(self))
+        self.cycle.scope["extensions"] = {EXTENSION: Exchange(self.cycle)}  # type: ignore[dict-item]  # ASGI wants a dict
 
     def on_body(self, body: bytes) -> None:
         self._reset_counts()

@@ -16,10 +16,18 @@ from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import Role
 from evenhand.server.http.answers import Answer
 
-Method = Literal["GET", "HEAD", "POST", "DELETE"]
+Method = Literal["GET", "HEAD", "POST", "PATCH", "DELETE"]
 Handler = Callable[..., Awaitable[Answer]]
 Audience = Literal[
-    "public", "token:read", "token:write", "token:admin", "session:read", "session:write", "session:admin"
+    "public",
+    "token:review",
+    "token:read",
+    "token:write",
+    "token:admin",
+    "session:review",
+    "session:read",
+    "session:write",
+    "session:admin",
 ]
 """Who may call an endpoint: everybody, holders of a bearer token, or people who logged in with a browser; of the last
 two, those with at least that role."""
@@ -27,6 +35,8 @@ two, those with at least that role."""
 
 ROLES: dict[Audience, Role | None] = {
     "public": None,
+    "token:review": "review",
+    "session:review": "review",
     "token:read": "read",
     "token:write": "write",
     "token:admin": "admin",
@@ -51,6 +61,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """Who may call it. There is no default, so that nothing is public by omission."""
     request: Any = None
     """The type of the JSON body; None for no body."""
+    form: Any = None
+    """The type of a page's form, which comes with its secret; None for no form. Called with it as with a body."""
     query: Any = None
     """The type of the query parameters."""
     response: Any = None
@@ -77,6 +89,11 @@ class Route(Struct, frozen=True, kw_only=True):
     """Whether it is part of the interface for programs; pages for people are not."""
     tag: str = ""
     """The chapter of the reference."""
+
+    @property
+    def is_page(self) -> bool:
+        """Whether people meet it in a browser: errors are pages then."""
+        return self.audience.startswith("session:")
 
     @property
     def role(self) -> Role | None:

@@ -15,6 +15,7 @@ An attribute that was used is not repeated in the metadata; every other one is t
 """
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,11 +23,58 @@ import msgspec
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
 from evenhand.core.spans import MAX_TOKENS, SpanRecord
+from evenhand.server.ingest.costs import REPORTED, Cost, PriceBook, reported
 from evenhand.server.ingest.otlp_wire import KINDS, NO_TIME, STATUS_ERROR, Origin, WireEvent, WireSpan
 
 MODELS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "embedding.model_name")
 TOKENS_INPUT = ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.usage.prompt_tokens")
 TOKENS_OUTPUT = ("gen_ai.usage.output_tokens", "llm.token_count.completion", "gen_ai.usage.completion_tokens")
+SESSIONS = (
+    "session.id",
+    "langfuse.session.id",
+    "gen_ai.conversation.id",
+    "traceloop.association.properties.session_id",
+    "traceloop.association.properties.sessionId",
+    "ai.telemetry.metadata.sessionId",
+    "ai.telemetry.metadata.session_id",
+    "mlflow.trace.session",
+    "langsmith.trace.session_id",
+)
+USERS = (
+    "user.id",
+    "enduser.id",
+    "langfuse.user.id",
+    "traceloop.association.properties.user_id",
+    "traceloop.association.properties.userId",
+    "ai.telemetry.metadata.userId",
+    "ai.telemetry.metadata.user_id",
+    "mlflow.trace.user",
+)
+COSTS = (
+    "gen_ai.usage.cost",
+    "gen_ai.usage.total_cost",
+    "llm.usage.total_cost",
+    "llm.cost.total",
+    "operation.cost",
+    "langfuse.observation.cost_details",
+    "mlflow.llm.cost",
+)
+CACHE_READS = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.details.cache_read_tokens",
+    "gen_ai.usage.details.cached_tokens",
+    "llm.token_count.prompt_details.cache_read",
+    "ai.usage.cachedInputTokens",
+)
+CACHE_WRITES = (
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_creation_input_tokens",
+    "gen_ai.usage.details.cache_write_tokens",
+    "llm.token_count.prompt_details.cache_write",
+)
+_NAMED_SESSIONS, _NAMED_USERS, _NAMED_COSTS = frozenset(SESSIONS), frozenset(USERS), frozenset(COSTS)
+_CACHED = frozenset((*CACHE_READS, *CACHE_WRITES))
 UNNAMED = "(unnamed)"
 NO_TRACE, NO_SPAN = "0" * 32, "0" * 16
 MAX_NAME = 1_000
@@ -65,7 +113,7 @@ class Rejected(Exception):
     """A span that cannot be stored, with the reason."""
 
 
-def to_record(wire: WireSpan, received_us: int) -> SpanRecord:
+def to_record(wire: WireSpan, received_us: int, prices: PriceBook) -> SpanRecord:
     """Our span; `Rejected` when it has no usable ids. Attributes and events that are used are removed from `wire`."""
     parent = _parent(wire)
     attributes, events = wire.attributes, wire.events
@@ -73,6 +121,10 @@ def to_record(wire: WireSpan, received_us: int) -> SpanRecord:
     read = _content(attributes, events, INPUT)
     written = _content(attributes, events, OUTPUT)
     start_us, end_us, duration_ms, skewed = _times(wire, received_us)
+    model = _text(attributes, MODELS)
+    tokens_input, tokens_output = _count(attributes, TOKENS_INPUT), _count(attributes, TOKENS_OUTPUT)
+    cost, cost_source = _cost(attributes, model, tokens_input, tokens_output, prices)
+    names = attributes.keys()
     return SpanRecord(
         id=wire.span_id,
         trace_id=wire.trace_id,
@@ -81,9 +133,13 @@ def to_record(wire: WireSpan, received_us: int) -> SpanRecord:
         start_us=start_us,
         end_us=end_us,
         duration_ms=duration_ms,
-        model=_text(attributes, MODELS),
-        tokens_input=_count(attributes, TOKENS_INPUT),
-        tokens_output=_count(attributes, TOKENS_OUTPUT),
+        model=model,
+        tokens_input=tokens_input,
+        tokens_output=tokens_output,
+        session_id=None if names.isdisjoint(_NAMED_SESSIONS) else _text(attributes, SESSIONS),
+        user_id=None if names.isdisjoint(_NAMED_USERS) else _text(attributes, USERS),
+        cost_pico=cost,
+        cost_source=cost_source,
         input=read,
         output=written,
         error=None if error is None else _ENCODER.encode(error).decode(),
@@ -144,6 +200,47 @@ def _count(attributes: dict[str, Any], names: tuple[str, ...]) -> int | None:
             del attributes[name]
             return value
     return None
+
+
+def _cost(
+    attributes: dict[str, Any],
+    model: str | None,
+    tokens_input: int | None,
+    tokens_output: int | None,
+    prices: PriceBook,
+) -> Cost:
+    """What the provider reports, else what the tokens cost by the prices that are known."""
+    if not attributes.keys().isdisjoint(_NAMED_COSTS):
+        for name in COSTS:
+            pico = reported(_total(attributes.get(name)))
+            if pico is not None:
+                del attributes[name]
+                return pico, REPORTED
+    cached = written = 0
+    if not attributes.keys().isdisjoint(_CACHED):
+        # They stay in the metadata: a span has no field of its own for them.
+        cached, written = _first_count(attributes, CACHE_READS), _first_count(attributes, CACHE_WRITES)
+    return prices.cost(model, tokens_input, tokens_output, cached, written)
+
+
+def _total(value: Any) -> Any:
+    """The sum in a cost that is given with its parts (`{"input": …, "output": …, "total": …}`)."""
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            value = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return None
+    if not isinstance(value, dict):
+        return value
+    given = value.get("total", value.get("total_cost"))
+    if given is not None or not value:
+        return given
+    parts = [reported(part) for part in value.values()]
+    return None if None in parts else str(Decimal(sum(part or 0 for part in parts)).scaleb(-12))
+
+
+def _first_count(attributes: Mapping[str, Any], names: tuple[str, ...]) -> int:
+    return next((value for name in names if type(value := attributes.get(name)) is int and value > 0), 0)
 
 
 def _content(attributes: dict[str, Any], events: list[WireEvent], places: Places) -> str | None:

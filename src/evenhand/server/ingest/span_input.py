@@ -13,8 +13,9 @@ from msgspec import Meta, Raw, Struct, field
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError, Refusal
-from evenhand.core.spans import MAX_DURATION_MS, MAX_TOKENS, SpanRecord, microseconds
+from evenhand.core.spans import MAX_COST_PICO, MAX_DURATION_MS, MAX_TOKENS, PICO, SpanRecord, microseconds
 from evenhand.core.timestamps import parse_instant
+from evenhand.server.ingest.costs import REPORTED, PriceBook, reported
 from evenhand.server.jobs.score_requests import InlineScore, malformed_score
 
 MAX_SPANS = 10_000
@@ -25,6 +26,7 @@ MAX_NAMED = 100
 
 SpanId = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
 SpanText = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+Cost = Annotated[float, Meta(ge=0, le=MAX_COST_PICO / PICO)]
 Tokens = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 
 
@@ -66,6 +68,12 @@ class SpanInput(Struct, frozen=True, kw_only=True, gc=False):
     """Tokens that the model wrote."""
     model: SpanText | None = None
     """The model that was asked for."""
+    session_id: SpanText | None = None
+    """The conversation that it belongs to."""
+    user_id: SpanText | None = None
+    """The person whom the application works for."""
+    cost_usd: Cost | None = None
+    """What it cost in US dollars; worked out from the prices that the server knows where it is absent."""
     metadata: Raw = field(default_factory=Raw)
     """A flat object: strings, numbers, booleans and nulls."""
     error: ErrorInput | None = None
@@ -86,21 +94,22 @@ class SpanFault(Exception):
 _METADATA: msgspec.json.Decoder[dict[str, str | int | float | bool | None] | None] = msgspec.json.Decoder(
     dict[str, str | int | float | bool | None] | None
 )
+_NO_PRICES = PriceBook()
 _ANY = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
 _AT = re.compile(r"at `\$\.(\w+)")
 _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
-def checked_records(spans: Sequence[SpanInput]) -> list[SpanRecord]:
+def checked_records(spans: Sequence[SpanInput], prices: PriceBook) -> list[SpanRecord]:
     """What will be stored; `INVALID_SPAN` naming every bad span when there is one."""
     try:
-        return [record_of(span) for span in spans]
+        return [record_of(span, prices) for span in spans]
     except SpanFault:
         faults: list[dict[str, Any]] = []
         for index, span in enumerate(spans):
             try:
-                record_of(span)
+                record_of(span, prices)
             except SpanFault as fault:
                 faults.append(_named(index, span.id, fault))
         raise invalid_spans(faults) from None
@@ -138,7 +147,7 @@ def malformed_batch(body: bytes, error: Exception) -> Exception:
     faults: list[dict[str, Any]] = []
     for index, text in enumerate(spans):
         try:
-            record_of(_readable(_typed(bytes(text))))
+            record_of(_readable(_typed(bytes(text))), _NO_PRICES)
         except SpanFault as fault:
             faults.append(_named(index, _id_of(bytes(text)), fault))
     return invalid_spans(faults) if faults else error
@@ -180,7 +189,7 @@ def _typed(text: bytes) -> SpanInput:
 
 def _readable(span: SpanInput) -> SpanInput:
     """The span, of a batch that was refused as a whole; `SpanFault` if it is the cause."""
-    for name in ("id", "trace_id", "parent_span_id", "name", "model"):
+    for name in ("id", "trace_id", "parent_span_id", "name", "model", "session_id", "user_id"):
         if "\x00" in (getattr(span, name) or ""):
             raise SpanFault(name, "the character NUL is not possible here")
     for name in ("input", "output", "metadata"):
@@ -191,7 +200,7 @@ def _readable(span: SpanInput) -> SpanInput:
     return span
 
 
-def record_of(span: SpanInput) -> SpanRecord:
+def record_of(span: SpanInput, prices: PriceBook) -> SpanRecord:
     """The span, checked; `SpanFault` says what is wrong with it.
 
     Lengths were checked by the decoder. That no name holds a NUL and that all numbers in free JSON can be read was
@@ -202,6 +211,11 @@ def record_of(span: SpanInput) -> SpanRecord:
         raise SpanFault("name", "it is empty")
     if model is not None and model.isspace():
         raise SpanFault("model", "it is empty")
+    cost, cost_source = (
+        prices.cost(model, span.tokens_input, span.tokens_output)
+        if span.cost_usd is None
+        else (reported(span.cost_usd), REPORTED)
+    )
     start = _instant("start_time", span.start_time)
     end = None if span.end_time is None else _instant("end_time", span.end_time)
     if end is not None and end < start:
@@ -219,6 +233,10 @@ def record_of(span: SpanInput) -> SpanRecord:
         tokens_input=span.tokens_input,
         tokens_output=span.tokens_output,
         model=model,
+        session_id=span.session_id,
+        user_id=span.user_id,
+        cost_pico=cost,
+        cost_source=cost_source,
         metadata=_flat(span.metadata),
         error=None if span.error is None else _ENCODER.encode(span.error).decode(),
     )

@@ -13,6 +13,10 @@ A TOML file (`evenhand serve --config FILE`) names them, and the scorers that ru
     lease_seconds = 60
     concurrency = 16
 
+    [prices."my-model"]             # what spans of this model cost, for a million tokens
+    input_usd = 0.15
+    output_usd = 0.60
+
 or, where there is no file, the environment variable EVENHAND_MODELS holds the same text.
 
 Addresses in private networks are refused unless the model says `allow_private = true`.
@@ -21,6 +25,7 @@ Addresses in private networks are refused unless the model says `allow_private =
 import ipaddress
 import tomllib
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -32,6 +37,7 @@ from evenhand.core.errors import InputError, OptionError, Refusal
 from evenhand.core.secret import Secret
 from evenhand.models.config import EndpointConfig, Price, RetryPolicy
 from evenhand.models.port import ChatModel
+from evenhand.models.prices import PriceRow
 from evenhand.settings import key_named
 
 LOCAL_NAMES = ("localhost", "localhost.localdomain")
@@ -117,10 +123,42 @@ class JobLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many jobs one server works on at once."""
 
 
+class PriceEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one model costs, in US dollars for a million tokens: the table `[prices."NAME"]`."""
+
+    input_usd: _Dollars
+    """What it reads."""
+    output_usd: _Dollars
+    """What it writes."""
+    cache_read_usd: _Dollars | None = None
+    """What it reads again from a cache."""
+    cache_write_usd: _Dollars | None = None
+    """What it reads and keeps in a cache."""
+    source: str = "the server's configuration"
+    """Where the price was found."""
+    as_of: str = ""
+    """When."""
+
+    def row(self) -> PriceRow:
+        return PriceRow(
+            input=_decimal(self.input_usd),
+            output=_decimal(self.output_usd),
+            cache_read=None if self.cache_read_usd is None else _decimal(self.cache_read_usd),
+            cache_write=None if self.cache_write_usd is None else _decimal(self.cache_write_usd),
+            source=self.source,
+            as_of=self.as_of,
+        )
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(repr(number))  # as it was written, not as the computer holds it
+
+
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
     models: dict[str, ModelEntry] = {}
     jobs: JobLimits = JobLimits()
     scorers: tuple[str, ...] = ()
+    prices: dict[str, PriceEntry] = {}
 
 
 class JudgeModels:
@@ -132,7 +170,9 @@ class JudgeModels:
         limits: JobLimits | None = None,
         scorers: tuple[str, ...] = (),
         tries: Mapping[str, int] | None = None,
+        prices: Mapping[str, PriceRow] | None = None,
     ) -> None:
+        self.prices = dict(prices or {})
         self.limits = limits or JobLimits()
         self.scorers = scorers
         self._endpoints = endpoints
@@ -154,7 +194,8 @@ class JudgeModels:
             raise InputError(str(error), path=place) from None
         endpoints = {name: entry.endpoint(name) for name, entry in found.models.items()}
         tries = {name: entry.tries for name, entry in found.models.items()}
-        return cls(endpoints, found.jobs, found.scorers, tries)
+        prices = {name: entry.row() for name, entry in found.prices.items()}
+        return cls(endpoints, found.jobs, found.scorers, tries, prices)
 
     def tries(self, name: str) -> int:
         """How many requests a job may make to the model in all."""

@@ -13,6 +13,7 @@ from evenhand.server.http.fields import Name, is_null, object_text
 from evenhand.server.jobs.scorers import EXPECTED, Prepared, Scorers
 from evenhand.store.jobs import JobRequest
 from evenhand.store.scores import Measurement
+from evenhand.store.targets import TargetName
 
 GivenSource = Literal["human", "custom"]
 _RATIONALE = Annotated[str, Meta(max_length=1_000_000)]
@@ -42,6 +43,14 @@ class ScoreCreate(InlineScore, frozen=True, kw_only=True):
     """The run or span."""
     target_type: Literal["run", "span"]
     """Which of the two."""
+    trace_id: str | None = None
+    """A span's trace; needed where several spans have its id."""
+    project_id: str | None = None
+    """The target's project; needed only where a token for all projects meets a trace's id twice."""
+
+    def target(self, scope: str | None) -> TargetName:
+        """What the score is for, as far as a caller with this scope may say."""
+        return TargetName(self.target_type, self.target_id, scope, self.trace_id, self.project_id)
 
 
 class ScoreToCompute(Struct, frozen=True, kw_only=True):

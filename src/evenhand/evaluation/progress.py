@@ -1,10 +1,8 @@
-"""How far a run is: one line that is rewritten on a terminal, a plain line now and then in a log."""
+"""How far a run is: one line that is rewritten on a terminal or in a notebook, a plain line now and then in a log."""
 
 import math
 import sys
 import time
-
-import click
 
 from evenhand.evaluation.ledger import Ledger
 
@@ -18,6 +16,8 @@ class ProgressLine:
     def __init__(self, name: str) -> None:
         self._name = name
         self._terminal = sys.stderr.isatty()
+        self._notebook = "ipykernel" in sys.modules
+        self._width = 0
         self._start: float | None = None
         self._first = (0, 0)
         self._next_log = LOG_SECONDS
@@ -29,18 +29,25 @@ class ProgressLine:
             self._start = now
             self._first = (ledger.durable, ledger.spent.output_tokens)
         elapsed = now - self._start
-        if self._terminal:
-            click.echo(f"\r\x1b[2K{self.text(ledger, elapsed)}", nl=False, err=True)
+        if self._terminal or self._notebook:
+            self._rewrite(self.text(ledger, elapsed))
             self._shown = True
         elif elapsed >= self._next_log:
             self._next_log = elapsed + LOG_SECONDS
-            click.echo(self.text(ledger, elapsed), err=True)
+            print(self.text(ledger, elapsed), file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         """Leave the terminal as it was."""
         if self._shown:
-            click.echo("\r\x1b[2K", nl=False, err=True)
+            self._rewrite("")
             self._shown = False
+
+    def _rewrite(self, text: str) -> None:
+        # A notebook knows the carriage return, but not the code that clears a line.
+        line = text.ljust(self._width) if self._notebook else f"\x1b[2K{text}"
+        self._width = len(text)
+        sys.stderr.write(f"\r{line}")
+        sys.stderr.flush()
 
     def text(self, ledger: Ledger, elapsed: float) -> str:
         """The line itself."""

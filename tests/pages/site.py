@@ -1,0 +1,63 @@
+"""A served site, and tabs that note whatever a page should not do."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Page
+from tests.browser import PATIENCE
+from tests.service import ADMIN, ServiceUnderTest
+from tests.service_harness import Client
+
+from evenhand.core.ids import new_id
+from evenhand.core.objects.projects import Role
+from evenhand.server.http.auth import LOGIN_LINK, Access
+
+
+class Site:
+    """A running service as somebody with a browser meets it."""
+
+    def __init__(self, service: ServiceUnderTest) -> None:
+        self.service = service
+        self.url = service.url
+
+    def client(self, project: str | None = None) -> Client:
+        """An administrator's client in a project: its own new one unless `project` says which."""
+        chosen = project or f"project-{new_id()}"
+        client = Client(self.url, ADMIN, chosen)
+        if project is None:
+            client.made("/v1/projects", {"id": chosen, "name": "test"})
+        return client
+
+    def log_in(self, context: BrowserContext, role: Role = "admin", scope: str | None = None) -> None:
+        """Give the context a session."""
+        sessions = self.service.sessions
+        session = sessions.open_now(Access(token_id=LOGIN_LINK, role=role, scope=scope))
+        context.add_cookies([{"name": sessions.cookie.decode(), "value": session, "url": self.url}])
+
+
+@contextmanager
+def open_tab(
+    browser: Browser, site: Site, *, role: Role = "admin", scope: str | None = None, **options: Any
+) -> Iterator[Page]:
+    """A logged-in tab. It fails at the end if a page said something on the console, opened a dialog, asked another host
+    for something or failed to load a part."""
+    troubles: list[str] = []
+    context = browser.new_context(base_url=site.url, **options)
+    context.set_default_timeout(PATIENCE)
+    site.log_in(context, role, scope)
+    tab = context.new_page()
+    tab.on("console", lambda message: troubles.append(f"console: {message.text}"))
+    tab.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+    tab.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
+    tab.on("request", lambda request: _note_foreign(request.url, site.url, troubles))
+    try:
+        yield tab
+    finally:
+        context.close()
+    assert troubles == []
+
+
+def _note_foreign(url: str, own: str, troubles: list[str]) -> None:
+    if not url.startswith((own + "/", "data:", "blob:")):
+        troubles.append(f"elsewhere: {url}")

@@ -85,19 +85,21 @@ def binary(rng: np.random.Generator, n: int, drop: float, changed: float) -> Dat
 def rare_drops(rng: np.random.Generator, n: int, drop: float = LIMIT) -> Data:
     """Graded answers near 1; a few of the candidate's fall to 0, the others differ by noise."""
     base, candidate = (1 - rng.uniform(0, 0.02, n) for _ in range(2))
-    return Data(base, np.where(rng.random(n) < drop / 0.99, 0.0, candidate))
+    fallen: FloatArray = np.where(rng.random(n) < drop / 0.99, 0.0, candidate)
+    return Data(base, fallen)
 
 
 def _halved(rng: np.random.Generator) -> Data:
     """A tenth of the graded answers lose half of their points."""
     base, candidate = (1 - rng.uniform(0, 0.02, 200) for _ in range(2))
-    return Data(base, candidate - 0.5 * (rng.random(200) < LIMIT / 0.5))
+    halved: FloatArray = candidate - 0.5 * (rng.random(200) < LIMIT / 0.5)
+    return Data(base, halved)
 
 
 def _ties(rng: np.random.Generator) -> Data:
     """80 % of the graded problems are tied, the others fall by a quarter on average."""
     fall = np.where(rng.random(200) < 0.2, np.round(rng.uniform(0, 0.5, 200), 2), 0.0)
-    return Data(np.ones(200), 1 - fall)
+    return Data(np.ones(200), (1 - fall).astype(np.float64))
 
 
 def _repeats(rng: np.random.Generator) -> Data:
@@ -111,13 +113,14 @@ def passages(rng: np.random.Generator, count: int, size: int, *, spread: float =
     rates = rng.beta(spread, spread * (1 - LIMIT) / LIMIT, count)
     codes = np.repeat(np.arange(count), size)
     lost = rng.random(count * size) < rates[codes]
-    return Data(np.ones(count * size), 1.0 - lost, codes.tolist())
+    return Data(np.ones(count * size), np.where(lost, 0.0, 1.0), codes.tolist())
 
 
 def _uneven_passages(rng: np.random.Generator, count: int) -> Data:
     codes = np.repeat(np.arange(count), rng.integers(1, 12, count))
     rates = rng.beta(0.5, 9.5, count)
-    return Data(np.ones(codes.size), 1.0 - (rng.random(codes.size) < rates[codes]), codes.tolist())
+    kept = np.where(rng.random(codes.size) < rates[codes], 0.0, 1.0)
+    return Data(np.ones(codes.size), kept, codes.tolist())
 
 
 def _lucky_passages(rng: np.random.Generator) -> Data:

@@ -267,7 +267,8 @@ def test_rows_that_both_files_lack_are_missing_when_a_bundle_counts_them() -> No
 
 def test_repeats_that_both_files_lack_are_missing_too() -> None:
     """Ten problems in two repeats, of which the second of problem 3 is nowhere."""
-    rewards: dict[int, list[float | None]] = {i: [1.0, 0.5] for i in range(10)} | {3: [1.0]}
+    rewards: dict[int, list[float | None]] = {i: [1.0, 0.5] for i in range(10)}
+    rewards[3] = [1.0]
     found = compare_runs(promised(rewards, 20, 2), promised(rewards, 20, 2))
     assert [(one.problem_idx, one.repeat) for one in found.coverage.missing] == [(3, 1)]
     assert found.coverage.possible == 20
@@ -275,11 +276,11 @@ def test_repeats_that_both_files_lack_are_missing_too() -> None:
 
 def test_absent_rows_are_clusters_of_their_own() -> None:
     values = single([1.0] * 40)
-    sides = [promised(values, 50) for _ in range(2)]
-    for side in sides:
+    base, candidate = promised(values, 50), promised(values, 50)
+    for side in (base, candidate):
         for one in side.samples:
             one.metadata["passage"] = str(one.problem_idx // 4)
-    found = compare_runs(*sides, Options(cluster_field="passage"))
+    found = compare_runs(base, candidate, Options(cluster_field="passage"))
     assert found.clusters == 10
     assert found.coverage.worst_lower is not None
     assert found.coverage.worst_lower < -0.2

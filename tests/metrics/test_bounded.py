@@ -43,7 +43,7 @@ def test_the_p_value_is_the_share_of_drawn_weights(n: int) -> None:
 def test_bound_and_p_value_belong_together() -> None:
     rng = np.random.default_rng(1)
     for n in (2, 7, 30, 500):
-        values = np.round(np.clip(rng.normal(0, 0.3, n), -1, 1), 2)
+        values = np.round(rng.normal(0, 0.3, n).clip(-1, 1), 2).astype(np.float64)
         weighted = with_lowest(GroupTotals(sums=values, sizes=np.ones(n)), -1.0)
         for alpha in (0.001, 0.025, 0.05, 0.4):
             assert p_mean_at_most(weighted, lower_mean_bound(weighted, alpha)) == pytest.approx(

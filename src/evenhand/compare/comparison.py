@@ -451,7 +451,7 @@ def _more_units(spread: float, n: int, effect: float, scale: float, options: Opt
         return max(0, ceil(seen**2) - n) if spread > 0 else None
     # As the bound is made: normal, with one value more at the end of the scale; and never fewer than it needs at all.
     normal = (_normal_quantile(1 - alpha / 2) + _normal_quantile(0.8)) * spread
-    root = (normal + (normal**2 + 4 * effect * scale) ** 0.5) / (2 * effect)
+    root: float = (normal + (normal**2 + 4 * effect * scale) ** 0.5) / (2 * effect)
     return max(0, max(ceil(root**2), fewest_units(effect, scale, alpha / 2)) - n)
 
 

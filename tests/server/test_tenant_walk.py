@@ -98,6 +98,7 @@ BODIES: dict[str, list[Callable[[Values], Any]]] = {
             "config": {"pattern": "a"},
         }
     ],
+    "PATCH /v1/projects/{project_id}": [lambda v: {"name": "n", "retain_days": 1}],
     "PATCH /v1/rules/{rule_id}": [lambda v: {"paused": True, "sample_rate": 0.5}],
     "POST /v1/jobs/retry": [
         lambda v: {"project_id": v["project_id"]},

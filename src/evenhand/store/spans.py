@@ -13,6 +13,7 @@ from evenhand.core.timestamps import format_instant
 from evenhand.store.arrivals import SPAN_COLUMNS, Batch, RootFields, TraceSpans, prepare, with_models
 from evenhand.store.connection import Connection, Value
 from evenhand.store.jobs import add_jobs
+from evenhand.store.projects import being_deleted
 from evenhand.store.scoring_rules import ask_rules, jobs_for
 from evenhand.store.session_rows import forget_empty
 from evenhand.store.texts import ask_waiting, join_waiting
@@ -84,7 +85,7 @@ class Checked(NamedTuple):
 def look(connection: Connection, batch: Batch) -> Known:
     """What is stored beside a batch, in one question."""
     with connection.pipelined():
-        project = connection.ask("SELECT 1 FROM projects WHERE id = ?", batch.project_id)
+        project = connection.ask("SELECT deleted_at FROM projects WHERE id = ?", batch.project_id)
         rules = ask_rules(connection, batch.project_id)
         traces = connection.look_up(
             "id, trace_key, models, root_span_id, root_name, root_duration_ms, metadata, facets, session_id, user_id,"
@@ -94,8 +95,11 @@ def look(connection: Connection, batch: Batch) -> Known:
             batch.project_id,
         )
         waiting = ask_waiting(connection, batch.project_id, list(batch.by_trace))
+    found = project()
+    if found and found[0][0] is not None:
+        raise being_deleted(batch.project_id)
     return Known(
-        bool(project()),
+        bool(found),
         rules(),
         waiting(),
         {row[0]: Stored(row[1], RootFields(*row[3:8]), row[2], *row[8:]) for row in traces()},

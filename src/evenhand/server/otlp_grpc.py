@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import grpc
 
 log = logging.getLogger("evenhand.server")
-DEFAULT_PORT = 4317
 AT_ONCE = 64
 """Calls under way; more are told to try again."""
 STOP_SECONDS = 5.0

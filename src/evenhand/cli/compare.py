@@ -23,6 +23,7 @@ from evenhand.compare.coverage import share_text
 from evenhand.compare.family import correct_together
 from evenhand.compare.many import ManyRuns, compare_many
 from evenhand.compare.sequential import SequentialComparison, compare_sequentially
+from evenhand.compare.stopping import in_asked_order
 from evenhand.compare.verdict import EXIT_STATUS, VerdictName
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.secret import Secret
@@ -209,12 +210,12 @@ def _looked_at(base: Path, candidate: Path, options: Options) -> list[Sequential
     from evenhand.evaluation.growing import is_growing, read_growing
 
     if is_growing(base) or is_growing(candidate):
-        return [compare_sequentially(read_growing(base), read_growing(candidate), options)]
+        return [compare_sequentially(*in_asked_order(read_growing(base), read_growing(candidate)), options)]
     pairs = load_sides(str(base), str(candidate)).pairs()
     # Several benchmarks share the error rate.
     level = 1 - (1 - options.confidence_level) / len(pairs)
     options = replace(options, confidence_level=level)
-    return [compare_sequentially(a, b, options, growing=False) for a, b in pairs]
+    return [compare_sequentially(*in_asked_order(a, b), options, growing=False) for a, b in pairs]
 
 
 def _show(

@@ -9,4 +9,12 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "dashboard": lambda site: "/projects/demo/dashboard",
     "traces": lambda site: "/projects/demo/traces",
     "traces-none": lambda site: "/projects/empty/traces",
+    "dashboard-none": lambda site: "/projects/empty/dashboard",
+    "trace": lambda site: "/projects/demo/traces/live-0390",
+    "trace-error": lambda site: f"/projects/demo/traces/{site.failed_trace()}?errors=1",
+    "trace-partial": lambda site: "/projects/demo/traces/live-0395",
+    "sessions": lambda site: "/projects/demo/sessions",
+    "session": lambda site: "/projects/demo/sessions/conversation-000",
+    "jobs": lambda site: "/projects/demo/jobs",
+    "rules": lambda site: "/projects/demo/rules?new=1",
 }

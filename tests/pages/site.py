@@ -29,6 +29,11 @@ class Site:
             client.made("/v1/projects", {"id": chosen, "name": "test"})
         return client
 
+    def failed_trace(self) -> str:
+        """A trace of the demonstration with an error in it."""
+        found = self.service.get("/v1/traces", project_id="demo", has_error="true", limit=1).body["items"]
+        return str(found[0]["id"])
+
     def log_in(self, context: BrowserContext, role: Role = "admin", scope: str | None = None) -> None:
         """Give the context a session."""
         sessions = self.service.sessions
@@ -38,10 +43,16 @@ class Site:
 
 @contextmanager
 def open_tab(
-    browser: Browser, site: Site, *, role: Role = "admin", scope: str | None = None, **options: Any
+    browser: Browser,
+    site: Site,
+    *,
+    role: Role = "admin",
+    scope: str | None = None,
+    refusals: bool = False,
+    **options: Any,
 ) -> Iterator[Page]:
     """A logged-in tab. It fails at the end if a page said something on the console, opened a dialog, asked another host
-    for something or failed to load a part."""
+    for something or failed to load a part. `refusals`: pages with a status of 400 to 499 are part of the test."""
     troubles: list[str] = []
     context = browser.new_context(base_url=site.url, **options)
     context.set_default_timeout(PATIENCE)
@@ -55,6 +66,8 @@ def open_tab(
         yield tab
     finally:
         context.close()
+    if refusals:  # the browser itself says on the console that a page has such a status
+        troubles = [one for one in troubles if "responded with a status of 4" not in one]
     assert troubles == []
 
 

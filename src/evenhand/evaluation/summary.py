@@ -69,7 +69,7 @@ def summary_text(
     lines += [f"  {line}" for line in stopping_lines(bundle)]
     lines.append(f"  results: {folder / 'results.jsonl'}")
     lines.append(f"  report:  {folder / 'report.html'}")
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def stopping_lines(bundle: Bundle) -> list[str]:

@@ -25,6 +25,10 @@ from evenhand.server.api import (
 )
 from evenhand.server.http.routes import Route
 from evenhand.server.pages import assets, dashboard, front
+from evenhand.server.pages import jobs as job_pages
+from evenhand.server.pages import rules as rule_pages
+from evenhand.server.pages import sessions as session_pages
+from evenhand.server.pages import trace as trace_page
 from evenhand.server.pages import traces as trace_pages
 
 
@@ -36,6 +40,10 @@ def all_routes() -> tuple[Route, ...]:
         *front.ROUTES,
         *dashboard.ROUTES,
         *trace_pages.ROUTES,
+        *trace_page.ROUTES,
+        *session_pages.ROUTES,
+        *job_pages.ROUTES,
+        *rule_pages.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

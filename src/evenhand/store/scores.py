@@ -13,7 +13,7 @@ from evenhand.core.objects.scores import ListedScore, Score, Source, TargetType
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row, Value
 from evenhand.store.pages import LAST, oldest_first
-from evenhand.store.projects import not_found
+from evenhand.store.projects import Scope, not_found
 from evenhand.store.score_hours import HOUR, add_to_hours
 from evenhand.store.targets import Target, TargetName, find_targets
 from evenhand.store.totals import Counted, Key, add_to_totals
@@ -287,10 +287,9 @@ def _listed(connection: Connection, rows: list[Row]) -> list[ListedScore]:
     ]
 
 
-def get_score(connection: Connection, score_id: str) -> Score:
-    """One score; the caller has checked that it may be seen."""
-    row = connection.one(f"SELECT {_COLUMNS} FROM scores WHERE id = ?", score_id)  # noqa: S608  constant columns
-    if row is None:
+def get_score(connection: Connection, score_id: str, *, scope: Scope) -> Score:
+    row = connection.one(f"SELECT {_COLUMNS}, project_id FROM scores WHERE id = ?", score_id)  # noqa: S608  constant columns
+    if row is None or scope not in (None, row[14]):
         raise not_found("score", score_id)
     return _score(row)
 
@@ -306,6 +305,16 @@ def scores_of_runs(connection: Connection, run_ids: Sequence[str]) -> dict[str, 
 def scores_of_trace(connection: Connection, trace_key: str) -> dict[str, list[Score]]:
     """By span, oldest first."""
     return _by_target(connection.all(f"SELECT {_COLUMNS} FROM scores WHERE trace_key = ?", trace_key))  # noqa: S608  constant columns
+
+
+def scores_of_span(connection: Connection, trace_key: str, span_id: str) -> list[Score]:
+    """The scores of one span, oldest first."""
+    rows = connection.all(
+        f"SELECT {_COLUMNS} FROM scores WHERE target_id = ? AND trace_key = ?",  # noqa: S608  constant columns
+        span_id,
+        trace_key,
+    )
+    return _by_target(rows).get(span_id, [])
 
 
 def _by_target(rows: list[Row]) -> dict[str, list[Score]]:

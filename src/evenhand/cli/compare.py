@@ -25,6 +25,7 @@ from evenhand.compare.many import ManyRuns, compare_many
 from evenhand.compare.sequential import SequentialComparison, compare_sequentially
 from evenhand.compare.stopping import in_asked_order
 from evenhand.compare.verdict import EXIT_STATUS, VerdictName
+from evenhand.core.collecting import without_collection
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.secret import Secret
 from evenhand.core.terminal import preview, printable
@@ -108,6 +109,7 @@ Otherwise: 64 bad usage, 65 bad or incomparable input, 66 no such file."""
     help="Also write everything that the verdict was made from, for tools/verify_verdict.py.",
 )
 @format_option
+@without_collection()
 def command(
     runs: tuple[str, ...],
     scorers: tuple[str, ...],

@@ -98,6 +98,8 @@ def unknowns(base: RunResults, candidate: RunResults) -> list[str]:
             found.append(f"the {side} has no bundle: dataset, scorer and judge cannot be checked")
         elif not run.bundle.hashes:
             found.append(f"the {side}'s bundle has no digests: dataset, scorer and judge cannot be checked")
+        elif set(run.bundle.hashes) == {"judge"}:
+            found.append(f"the {side} is a file of judgements: its judge can be checked, its data cannot")
         if run.bundle is not None and _was_stopped(run.bundle.config):
             found.append(
                 f"the {side} was stopped as soon as it was decided: intervals and tests for a run of fixed length are too "

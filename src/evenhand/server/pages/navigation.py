@@ -49,6 +49,8 @@ GROUPS = (
         (
             Entry(key="dashboard", text="Dashboard"),
             Entry(key="traces", text="Traces"),
+            Entry(key="experiments", text="Experiments"),
+            Entry(key="datasets", text="Datasets"),
         ),
     ),
 )

@@ -49,6 +49,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`EVENHAND_MODELS`: the judge models of the server, as TOML, where there is no file for them."""
     scorers: tuple[str, ...] = ()
     """`EVENHAND_SCORERS`: scorers that the server runs only where they are listed, separated by commas."""
+    think_tags: str = ""
+    """`EVENHAND_THINK_TAGS`: tags of thinking that the server does not score, as `--think-tags` takes them."""
     log_level: str = "info"
     """`EVENHAND_LOG_LEVEL`: how much the server logs."""
     data_folder: Path
@@ -78,6 +80,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         allowed_hosts=_names(env, "EVENHAND_ALLOWED_HOSTS"),
         scorers=_names(env, "EVENHAND_SCORERS"),
         demo=_switch(env, "EVENHAND_DEMO"),
+        think_tags=env.get("EVENHAND_THINK_TAGS", "").strip(),
         models_file=Path(env["EVENHAND_CONFIG"]) if env.get("EVENHAND_CONFIG") else None,
         models=env.get("EVENHAND_MODELS", "").strip(),
         log_level=_log_level(env),

@@ -42,8 +42,9 @@ FEW = [
     Sample({"b": 1.0, "a": [1, 2]}, {"a": [1, 2], "b": 1}),
     Sample("Lima", None, {"correct_answers": ["Lima", "Ciudad de los Reyes"]}),
     Sample("So the answer is 41.9", 42),
+    Sample("<think>\nLima? No: 42, (B).\n</think>\n\nParis", "Paris"),
 ]
-"""Right, nearly right, nothing to compare with, JSON, other accepted answers, a number."""
+"""Right, nearly right, nothing to compare with, JSON, other accepted answers, a number, thinking."""
 
 MANY = [
     *FEW,
@@ -155,3 +156,28 @@ def test_the_options_tried_are_of_every_scorer_that_has_some() -> None:
     assert set(OPTIONS) == with_options - {"code_sandbox"}
     for name, tried in OPTIONS.items():
         assert {option for options in tried for option in options} == set(get_scorer(name).options)
+
+
+THINKING = "[THINK]Lima?[/THINK]\nParis"
+
+
+@pytest.mark.parametrize(
+    ("tags", "value", "stored"),
+    [(("think",), 0.0, None), (("[THINK]...[/THINK]",), 1.0, ["[THINK]...[/THINK]"]), ((), 0.0, [])],
+)
+def test_the_tags_of_thinking_are_the_servers(
+    tmp_path: Path, tags: tuple[str, ...], value: float, stored: list[str] | None
+) -> None:
+    """Other tags than the usual ones are kept with the score: the same output may come to another value."""
+    with running_service(f"sqlite:///{tmp_path / 'tags.db'}", think_tags=tags) as service:
+        client = Client(service.url, ADMIN)
+        run = client.run(THINKING, "Paris")
+        body = {"target_id": run, "target_type": "run", "scorer_name": "exact_match"}
+        score = client.made("/v1/scores", body)
+        assert score["value"] == value
+        assert score["scorer_options"].get("think_tags") == stored
+        # what was stored is as it came
+        [experiment] = client.pages("/v1/experiments", project_id=client.project)
+        [kept] = client.pages(f"/v1/experiments/{experiment['id']}/runs")
+        assert kept["output"] == THINKING
+        client.close()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from evenhand.cli.think_tags import THINK_TAGS_HELP
 from evenhand.core.errors import MissingExtra
 from evenhand.settings import LOG_LEVELS, load
 
@@ -14,6 +15,7 @@ from evenhand.settings import LOG_LEVELS, load
 @click.option("--database", help="sqlite:///PATH or postgresql://… (evenhand.db in the data folder).")
 @click.option("--config", "models_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with the judge models and listed scorers.")  # fmt: skip
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Also run this scorer: code_sandbox, or one of an installed package.")  # fmt: skip
+@click.option("--think-tags", metavar="TAGS", help=THINK_TAGS_HELP + "  [default: think]")
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="A name that the Host header may carry.")
 @click.option("--demo", is_flag=True, help="Fill the server with demonstration data.")
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="How much to log (info).")  # fmt: skip
@@ -23,6 +25,7 @@ def command(
     database: str | None,
     models_file: Path | None,
     scorers: tuple[str, ...],
+    think_tags: str | None,
     allowed_hosts: tuple[str, ...],
     demo: bool,
     log_level: str | None,
@@ -38,6 +41,7 @@ def command(
     Everything is kept in one SQLite file, or in PostgreSQL. The first start prints an admin token, once.
     """
     try:
+        from evenhand.models.reasoning import parse_tags
         from evenhand.server.config import ServerConfig
         from evenhand.server.http.logs import set_up_logging
         from evenhand.server.serve import serve
@@ -54,6 +58,7 @@ def command(
         models_file=models_file or settings.models_file,
         models=settings.models,
         scorers=scorers or settings.scorers,
+        think_tags=parse_tags(think_tags or settings.think_tags or "think"),
     )
     set_up_logging(log_level or settings.log_level)
     serve(config, click.echo)

@@ -143,7 +143,7 @@ async def _score(sample: SampleResult, scorer: Scorer) -> SampleResult:
         metadata=sample.metadata,
         input=None if sample.input is UNSET else sample.input,
     )
-    return _ended(sample, await score_sample_async(scorer, given))
+    return _ended(sample, await score_sample_async(scorer, given, think_tags=()))
 
 
 def _no_response() -> Unscored:

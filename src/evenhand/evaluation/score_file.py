@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from evenhand.core.errors import InputError, OutputError
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
-from evenhand.core.sample import response_text
 from evenhand.datasets import Row, read_rows
 from evenhand.evaluation.examples import Examples
-from evenhand.models.reasoning import THINK_TAGS, split_reasoning
+from evenhand.models.reasoning import THINK_TAGS
 from evenhand.results.writing import write_json
-from evenhand.scoring.apply import score_sample
+from evenhand.scoring.apply import score_sample, split_thinking
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.fingerprint import fingerprint
 from evenhand.scoring.summary import ScorerSummary
@@ -227,8 +226,8 @@ class FileScoring:
 
     def _answer_only(self, sample: ScorerInput) -> ScorerInput:
         """The sample without the thinking in its response."""
-        split = split_reasoning(response_text(sample.response) or "", self.think_tags)
-        if split.reasoning is None and not split.unclosed:
+        split = split_thinking(sample, self.think_tags)
+        if split is None:
             return sample
         self.truncated += split.unclosed
         return replace(sample, response=split.answer)
@@ -254,7 +253,9 @@ class FileScoring:
                 self.skip(error)
                 continue
             category = self.fields.category_of(sample)
-            outcomes = {label: score_sample(scorer, sample) for label, scorer in self.scorers.items()}
+            outcomes = {
+                label: score_sample(scorer, sample, think_tags=()) for label, scorer in self.scorers.items()
+            }
             for label, outcome in outcomes.items():
                 self.summaries[label].add(outcome, category=category, line=row.line, group=group)
             for label, kept in self.examples.items():

@@ -4,7 +4,8 @@ import asyncio
 import inspect
 import math
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from evenhand.core.errors import (
@@ -16,6 +17,8 @@ from evenhand.core.errors import (
     UserError,
 )
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
+from evenhand.core.sample import response_text
+from evenhand.models.reasoning import THINK_TAGS, Split, split_reasoning
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.registry import BUILT_IN
 from evenhand.scoring.types import ScorerInput
@@ -32,18 +35,41 @@ class Measurement(NamedTuple):
     """Whether the result says what was extracted, if only that it was nothing."""
 
 
-def score_sample(scorer: Scorer, sample: ScorerInput) -> Outcome:
-    """Score one sample. Async scorers run to their end; inside a running loop use `score_sample_async`."""
-    return measure_sample(scorer, sample).outcome
+def score_sample(scorer: Scorer, sample: ScorerInput, *, think_tags: Sequence[str] = THINK_TAGS) -> Outcome:
+    """Score one sample, without the thinking that a model wrote into its response between `think_tags`.
+
+    Async scorers run to their end; inside a running loop use `score_sample_async`.
+    """
+    return measure_sample(scorer, without_thinking(sample, think_tags)).outcome
 
 
-async def score_sample_async(scorer: Scorer, sample: ScorerInput) -> Outcome:
-    """Score one sample with a plain or an async scorer."""
-    return (await measure_sample_async(scorer, sample)).outcome
+async def score_sample_async(
+    scorer: Scorer, sample: ScorerInput, *, think_tags: Sequence[str] = THINK_TAGS
+) -> Outcome:
+    """`score_sample` with a plain or an async scorer."""
+    return (await measure_sample_async(scorer, without_thinking(sample, think_tags))).outcome
+
+
+def without_thinking(sample: ScorerInput, think_tags: Sequence[str]) -> ScorerInput:
+    """The sample with only the answer of its response; the sample itself where there is no thinking in it."""
+    split = split_thinking(sample, think_tags)
+    return sample if split is None else replace(sample, response=split.answer)
+
+
+def split_thinking(sample: ScorerInput, think_tags: Sequence[str]) -> Split | None:
+    """The answer and the thinking of the sample's response; None where there is no thinking in it."""
+    try:
+        text = response_text(sample.response)
+    except ScoringError:  # the scorer will say why it cannot be read
+        return None
+    if not text or (tuple(think_tags) == THINK_TAGS and "<" not in text):
+        return None
+    split = split_reasoning(text, think_tags)
+    return None if split.reasoning is None and not split.unclosed else split
 
 
 def measure_sample(scorer: Scorer, sample: ScorerInput) -> Measurement:
-    """`score_sample`, with what only the result tells."""
+    """`score_sample` of a response as it is, with what only the result tells."""
     absent = _absent(scorer, sample)
     if absent is not None:
         return Measurement(absent)
@@ -59,7 +85,7 @@ def measure_sample(scorer: Scorer, sample: ScorerInput) -> Measurement:
 
 
 async def measure_sample_async(scorer: Scorer, sample: ScorerInput) -> Measurement:
-    """`score_sample_async`, with what only the result tells."""
+    """`score_sample_async` of a response as it is, with what only the result tells."""
     absent = _absent(scorer, sample)
     if absent is not None:
         return Measurement(absent)

@@ -5,6 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from evenhand.core.secret import Secret
+from evenhand.models.reasoning import THINK_TAGS
 
 MIB = 1024 * 1024
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -59,6 +60,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """The judge models as TOML, where there is no file."""
     scorers: tuple[str, ...] = ()
     """Scorers that run only where they are listed: `code_sandbox`, and those of installed packages."""
+    think_tags: tuple[str, ...] = THINK_TAGS
+    """Tags of thinking in outputs, which is not scored."""
     limits: RequestLimits = RequestLimits()
     """Bounds on what requests may use."""
 

@@ -42,7 +42,7 @@ class Service:
         self.sessions = Sessions(database)
         self.telemetry = Telemetry()
         models = JudgeModels.configured(config.models_file, config.models)
-        self.scorers = Scorers(models, [*config.scorers, *models.scorers])
+        self.scorers = Scorers(models, [*config.scorers, *models.scorers], think_tags=config.think_tags)
         self.prices = PriceBook(models.prices)
         self.jobs = JobRunner(database, models, self.scorers)
         self.documents: dict[str, Callable[[], bytes]] = {}

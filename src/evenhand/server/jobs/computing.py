@@ -47,7 +47,7 @@ def compute_score(score: ScoreToCompute, material: Material) -> Measurement | No
     """Run the scorer. Can take a while: call it off the event loop."""
     assert score.prepared.scorer is not None
     sample = sample_of(material, score.expected(value_of(material.expected_output)))
-    outcome = in_range(score_sample(score.prepared.scorer, sample))
+    outcome = in_range(score_sample(score.prepared.scorer, sample, think_tags=score.prepared.think_tags))
     if not isinstance(outcome, Scored):
         return outcome
     return Measurement(

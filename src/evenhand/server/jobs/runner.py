@@ -17,10 +17,11 @@ from evenhand.core.jsontext import encode_text
 from evenhand.core.objects.jobs import Job
 from evenhand.core.objects.scores import Score
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
-from evenhand.server.jobs.computing import compute_score, in_range, value_of
+from evenhand.scoring.apply import without_thinking
+from evenhand.server.jobs.computing import compute_score, in_range, sample_of, value_of
 from evenhand.server.jobs.judge_models import MOST_REQUESTS, JudgeModels
 from evenhand.server.jobs.score_requests import ScoreToCompute
-from evenhand.server.jobs.scorers import JUDGE, Scorers, without_unknown_keys
+from evenhand.server.jobs.scorers import EXPECTED, JUDGE, Scorers, without_unknown_keys
 from evenhand.server.jobs.threads import ScoringThreads
 from evenhand.store import jobs as store
 from evenhand.store.connection import Connection
@@ -207,12 +208,15 @@ class JobRunner:
             run_llm_judge,
         )  # loads aiohttp: only where it is needed
 
-        judge = msgspec.json.decode(asked.prepared.options, type=LlmJudgeConfig)
+        judge = LlmJudgeConfig.from_json(
+            {name: value for name, value in asked.config.items() if name != EXPECTED}
+        )
+        sample = without_thinking(sample_of(material, None), asked.prepared.think_tags)
         record = await run_llm_judge(
             self.models.get(judge.model),
             judge,
             input=value_of(material.input),
-            output=value_of(material.output),
+            output=sample.response,
             expected_output=asked.expected(value_of(material.expected_output)),
             key=await self._key(),
         )

@@ -14,6 +14,7 @@ from msgspec import Struct
 from evenhand.core.errors import OptionError, Refusal, UnknownName
 from evenhand.core.jsontext import canonical
 from evenhand.core.objects.scorers import ScorerInfo
+from evenhand.models.reasoning import THINK_TAGS
 from evenhand.scoring.apply import check_options
 from evenhand.scoring.definition import Scorer
 from evenhand.scoring.registry import (
@@ -51,16 +52,21 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """All options with their values, as JSON text."""
     as_job: bool
     """Whether it takes too long for a request."""
+    think_tags: tuple[str, ...] = THINK_TAGS
+    """Tags of thinking, which it does not get to see."""
 
 
 class Scorers:
     """Which scorers run here, and with which options."""
 
-    def __init__(self, models: JudgeModels, listed: Iterable[str] = ()) -> None:
+    def __init__(
+        self, models: JudgeModels, listed: Iterable[str] = (), *, think_tags: tuple[str, ...] = THINK_TAGS
+    ) -> None:
         """`UnknownName` or `OptionError` for a listed name that is no scorer or cannot be loaded."""
         self._models = models
         self._listed = frozenset(_load(name) for name in listed)
         self._plain: dict[str, Prepared] = {}
+        self._think_tags = think_tags
 
     def enabled(self, name: str) -> bool:
         """Whether a scorer of the registry runs here."""
@@ -87,12 +93,18 @@ class Scorers:
             scorer=configured,
             canonical_name=canonical_name(configured.name),
             version=configured.version,
-            options=canonical(configured.identity["options"]).decode(),
+            options=self._identity(configured.identity["options"]),
             as_job=configured.slow,
+            think_tags=self._think_tags,
         )
         if not options:
             self._plain[scorer_name] = prepared
         return prepared
+
+    def _identity(self, options: Mapping[str, Any]) -> str:
+        """The options as they are stored. Other tags of thinking give other values, so they are among them."""
+        tags = {} if self._think_tags == THINK_TAGS else {"think_tags": self._think_tags}
+        return canonical({**options, **tags}).decode()
 
     def at_hand(self, scorer_name: str) -> bool:
         """Whether `prepare` without options returns at once: nothing has to be loaded any more."""
@@ -197,8 +209,9 @@ class Scorers:
             scorer=None,
             canonical_name=JUDGE,
             version=JUDGE_VERSION,
-            options=canonical(judge).decode(),
+            options=self._identity(msgspec.to_builtins(judge)),
             as_job=True,
+            think_tags=self._think_tags,
         )
 
 

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from evenhand.compare.comparison import Options
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.datasets import DatasetItem
 from evenhand.core.objects.experiments import (
@@ -20,7 +19,6 @@ from evenhand.plots.intervals import IntervalRow, interval_axis, interval_pictur
 from evenhand.plots.intervals import Tone as PlotTone
 from evenhand.reports.components import Reason, Tone, Verdict
 from evenhand.reports.numbers import counted, number, p_text, signed
-from evenhand.server.api.comparing import Compared, compare, read_sides
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.pages.frame import (
@@ -39,6 +37,9 @@ from evenhand.store.connection import Connection
 from evenhand.store.datasets import get_dataset, read_items
 from evenhand.store.experiments import get_experiment
 from evenhand.store.runs import read_runs
+
+if TYPE_CHECKING:
+    from evenhand.server.api.comparing import Compared
 
 PAGE_ROWS = 50
 MAX_RUNS = 200
@@ -192,15 +193,18 @@ class DifferentDatasets(PageContext, frozen=True, kw_only=True):
     links: tuple[str, str]
 
 
-class _Read(Struct, frozen=True, kw_only=True):
+class _Read(NamedTuple):
     """What was read for a comparison."""
 
     base: Experiment
     other: Experiment
-    sides: Compared | None
+    sides: "Compared | None"
 
 
 async def comparison(call: Call, query: ComparisonQuery) -> Answer:
+    from evenhand.compare.comparison import Options  # numpy: not needed to start
+    from evenhand.server.api.comparing import compare, read_sides
+
     project_id = call.params["project_id"]
     base_id, other_id = call.params["base_id"], call.params["other_id"]
     here = here_of(call, query)
@@ -323,7 +327,7 @@ def _main_scorer(found: ExperimentComparison) -> str:
 Scores = tuple[dict[str, list[float | str]], dict[str, list[float | str]]]
 
 
-def _repeats(sides: Compared, scorer: str) -> Scores:
+def _repeats(sides: "Compared", scorer: str) -> Scores:
     """For each side: the scores of an item's repeats."""
     found: Scores = ({}, {})
     for side, into in zip((sides.base, sides.other), found, strict=True):
@@ -332,8 +336,8 @@ def _repeats(sides: Compared, scorer: str) -> Scores:
             one = scores.get(run.id)
             if one is not None and one.numbers:
                 into.setdefault(run.item_id, []).append(sum(one.numbers) / len(one.numbers))
-            elif one is not None and one.label is not None:
-                into.setdefault(run.item_id, []).append(one.label)
+            elif one is not None and one.labels:
+                into.setdefault(run.item_id, []).append(one.labels[-1])
     return found
 
 

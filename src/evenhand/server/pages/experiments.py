@@ -17,7 +17,6 @@ from evenhand.core.timestamps import now
 from evenhand.plots.intervals import IntervalRow, interval_axis, interval_picture, interval_scale
 from evenhand.plots.scale import Scale
 from evenhand.reports.numbers import number, signed
-from evenhand.server.api.summaries import summarise
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
@@ -92,6 +91,8 @@ async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
     here = here_of(call, query)
 
     def work(connection: Connection) -> ExperimentsPage:
+        from evenhand.server.api.summaries import summarise  # numpy: not needed to start
+
         found = store.list_experiments(connection, project_id=project_id, before=start, limit=PAGE_ROWS + 1)
         shown = found[:PAGE_ROWS]
         summaries = {one.id: summarise(read_summary(connection, one.id, scope=project_id)) for one in shown}
@@ -315,6 +316,8 @@ async def experiment(call: Call, query: ExperimentQuery) -> Answer:
     )
 
     def work(connection: Connection) -> ExperimentPage:
+        from evenhand.server.api.summaries import summarise  # numpy: not needed to start
+
         kept = read_summary(connection, experiment_id, scope=project_id)
         summary = summarise(kept)
         found = list_runs(

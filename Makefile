@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 # Compiled files make the many short processes of the tests start several times as fast.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-slow test-llm setup check format bench bench-peers lock docs docs-serve mutants test-failed clean system-test
+.PHONY: help run test test-slow test-peers test-llm setup check format bench bench-peers lock docs docs-serve mutants test-failed clean system-test
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,7 +38,10 @@ test: system-test $(READY) ## run every test but the slow ones; print the slowes
 test-slow: system-test $(READY) ## run the long proofs (coverage simulations, crash cycles)
 	$(PYTEST) -m slow --timeout 3600 $(ARGS)
 
-check: $(READY) ## format, lint, strict types, import layers
+test-peers: system-test $(READY) ## run real instrumentation packages against the service (installs them into .venv-peers-*)
+	$(PYTEST) -n 0 -m peers tests/peers $(ARGS)
+
+check: $(READY) ## format, lint, strict types, import layers, names that nothing uses
 	@scripts/check $(BIN)
 
 format: $(READY) ## rewrite the code in the project's format

@@ -38,3 +38,11 @@ def test_a_lone_brace_is_found_at_once(text: str) -> None:
 def test_a_missing_column_names_the_nearest() -> None:
     with pytest.raises(InputError, match=r"'qestion'.*did you mean 'question'\?.*columns: answer, question"):
         Template("{qestion}").check({"question", "answer"})
+
+
+@pytest.mark.parametrize("text", ['Answer {q} as {"answer": 1}', r"What is \frac{a}{b}?"])
+def test_literal_braces_get_a_hint(text: str) -> None:
+    with pytest.raises(InputError, match=r"write \{\{ and \}\} where braces are meant as braces"):
+        Template(text).render({"q": "one"})
+    with pytest.raises(InputError, match="did you mean 'question'"):
+        Template("{questoin}").render({"question": "one"})

@@ -287,7 +287,21 @@ def test_plans_from_assumptions_and_from_a_pilot(tmp_path: Path) -> None:
         "needs the pilot run"
         in evenhand("plan", "--effect", "0.1", "--base-score", "0.8", "--rejudged", pilots[0]).stderr
     )
-    assert evenhand("plan", "--effect", "0.1").returncode == 64
+    assert "USD" not in done.stdout
+
+
+def test_a_plan_from_nothing_states_its_spread_and_has_no_cost(tmp_path: Path) -> None:
+    """Yes-or-no scores at 0.5, independent: variance 0.5 per difference; n = 0.5 (1.645 + 0.842)²/0.02² = 7,728."""
+    page = tmp_path / "plan.html"
+    done = evenhand("plan", "--effect", "0.02", "--report", page)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"7,7[23]\d problems × 1 repeat on each side", done.stdout)
+    assert "yes-or-no scores around 0.5" in done.stdout
+    assert "USD" not in done.stdout
+    assert "cost" not in page.read_text().split("</style>")[1]
+    planned = json.loads(evenhand("plan", "--effect", "0.02", "--format", "json").stdout)
+    assert planned["plans"][0]["cost_usd"] is None
+    assert "cost (USD)" in evenhand("plan", "--effect", "0.02", "--answer-cost", "0.01").stdout
 
 
 def test_every_problem_and_every_absence_is_in_the_reports(tmp_path: Path) -> None:
@@ -321,3 +335,22 @@ def test_a_benchmark_that_the_candidate_lacks_is_named_with_the_overall_verdict(
     assert [one["verdict"]["name"] for one in found["comparisons"]] == ["PASS"]
     page = evenhand("compare", *sides, "--report", tmp_path / "out.html")
     assert page.returncode == 64  # an HTML page holds one benchmark and would hide the other
+
+
+def test_a_gates_report_is_what_its_name_says(tmp_path: Path) -> None:
+    base, worse = (
+        write_run(tmp_path / "base", scores(180, 200)),
+        write_run(tmp_path / "worse", scores(120, 200)),
+    )
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nbenchmarks: {bench: {tier: critical, max_drop: 0.01}}\n")
+    page, markdown = tmp_path / "gate.html", tmp_path / "gate.md"
+    for report in (page, markdown):
+        assert evenhand("gate", base, worse, "--policy", policy, "--report", report).returncode == 1
+    assert page.read_text().startswith("<!doctype html>")
+    assert "<h2>NO-GO</h2>" in page.read_text()
+    assert "✕ BREACH" in page.read_text()
+    assert markdown.read_text().startswith("## ")
+    done = evenhand("gate", base, worse, "--policy", policy, "--report", tmp_path / "gate.pdf")
+    assert done.returncode == 64
+    assert ".md or .html" in done.stderr

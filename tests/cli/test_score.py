@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evenhand.cli.app import main
+from evenhand.integrations.scores_file import ScoresFile
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPITALS = ROOT / "examples" / "capitals.jsonl"
@@ -35,6 +36,7 @@ def report(*args: str | Path) -> Any:
 
 
 def write(path: Path, *rows: Any) -> Path:
+    path.parent.mkdir(exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
@@ -334,3 +336,87 @@ def test_equal_rewards_are_not_a_certainty(tmp_path: Path) -> None:
     assert (half["ci_lower"], half["ci_upper"]) == pytest.approx((0.5 * seen, 1 - 0.5 * seen))
     done = score(path, "--scorer", f"{tmp_path / 'mine.py'}:worth:reward=2.0")
     assert "2.0000 [no spread to estimate from]" in done.stdout
+
+
+ANSWERS = [
+    {"response": "Paris", "target": "Paris", "category": "a"},
+    {"response": "Rom", "target": "Oslo", "category": "b"},
+]
+
+
+def as_tsv(rows: list[dict[str, str]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), delimiter="\t")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", json.dumps(ANSWERS, indent=2)),
+        ("a.json", "\ufeff\n " + json.dumps(ANSWERS)),
+        ("a.json", "".join(json.dumps(row) + "\n" for row in ANSWERS)),
+        ("a.tsv", as_tsv(ANSWERS)),
+        ("a.csv", as_tsv(ANSWERS).replace("\t", ",")),
+    ],
+    ids=["array", "array with a byte-order mark", "lines in .json", "TSV", "CSV"],
+)
+def test_arrays_and_tables(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    found = report(path, "--scorer", "exact_match", "-o", tmp_path / "out")
+    assert (found["rows"], found["scorers"][0]["mean"]) == (2, 0.5)
+
+
+def test_an_array_with_a_bad_element_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('[{"response": "a", "target": "a"}, 5, {"response": "b", "response": "c"}]')
+    done = score(path, "--scorer", "exact_match")
+    assert done.returncode == 65
+    assert f"{path}:2: expected a JSON object, found a number" in done.stderr
+    done = score(path, "--scorer", "exact_match", "--skip-invalid")
+    assert "2 lines could not be read" in done.stdout
+    path.write_text('[{"response": "a"}')
+    assert "invalid JSON array" in score(path, "--scorer", "exact_match").stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (json.dumps(ANSWERS), []),
+        ("".join(json.dumps(row) + "\n" for row in ANSWERS), []),
+        (as_tsv(ANSWERS), ["--input-format", "tsv"]),
+    ],
+    ids=["array", "lines", "TSV"],
+)
+def test_standard_input(tmp_path: Path, text: str, options: list[str]) -> None:
+    command = [sys.executable, "-m", "evenhand", "score", "-", "--scorer", "exact_match", "--format", "json"]
+    done = subprocess.run(
+        [*command, *options], input=text, capture_output=True, text=True, timeout=300, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == 2
+    assert len(lines(tmp_path / "scores.jsonl")) == 2
+
+
+def test_several_files_are_one_sample_and_stay_apart_in_the_scores(tmp_path: Path) -> None:
+    first = write(tmp_path / "one" / "answers.jsonl", *ANSWERS)
+    second = write(tmp_path / "two" / "answers.jsonl", *ANSWERS)
+    third = tmp_path / "three.json"
+    third.write_text(json.dumps(ANSWERS))
+    page = tmp_path / "page.html"
+    found = report(first, second, third, "--scorer", "exact_match", "-o", tmp_path / "out", "--report", page)
+    assert (found["rows"], found["files"]) == (6, [str(first), str(second), str(third)])
+    written = lines(tmp_path / "out" / "scores.jsonl")
+    assert [(row["file"], row["line"]) for row in written] == [
+        (str(file), line) for file in (first, second) for line in (1, 2)
+    ] + [("three.json", 1), ("three.json", 2)]
+    assert "answers.jsonl and 2 more" in page.read_text()
+    assert "Line 2 of three.json" in page.read_text()
+    # The importer pairs them by file and line.
+    runs = ScoresFile().read(tmp_path / "out")
+    assert len({sample.item for sample in runs[0].samples}) == 6
+    assert "given twice" in score(first, first, "--scorer", "exact_match").stderr
+    assert score(first, tmp_path / "none.jsonl", "--scorer", "exact_match").returncode == 66

@@ -67,7 +67,7 @@ def test_the_cheapest_plan_comes_first() -> None:
     cost = Cost(answer=0.01, judge=0.01, label=1.0, labels=50)
     planned = make_plan(0.05, noise_from_rates(0.8, None), cost=cost)
     best = planned.plans[0]
-    assert best.cost_usd == min(plan.cost_usd for plan in planned.plans)
+    assert best.cost_usd == min(plan.cost_usd or 0.0 for plan in planned.plans)
     assert best.cost_usd == pytest.approx(2 * best.problems * best.repeats * 0.02 + 50)
     powers = [plan.power for plan in planned.curve]
     assert powers == sorted(powers)

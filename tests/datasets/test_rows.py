@@ -116,7 +116,7 @@ def test_what_is_no_file_or_has_no_format(tmp_path: Path) -> None:
         list(read_rows(tmp_path / "none.parquet"))
     with pytest.raises(InputError, match="a folder"):
         read_rows(tmp_path, format="jsonl")
-    with pytest.raises(InputError, match="the name says no format"):
+    with pytest.raises(InputError, match="cannot infer the format"):
         read_rows(write(tmp_path, "a.txt", b""))
     with pytest.raises(OptionError, match="unknown format 'xml'"):
         read_rows(tmp_path / "a.txt", format="xml")

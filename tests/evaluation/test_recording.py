@@ -9,8 +9,10 @@ from tests.evaluation.runs import Done, evenhand
 from tests.service import ADMIN, ServiceUnderTest, running_service
 
 from evenhand.client import ServiceClient
-from evenhand.core.errors import OptionError, ServiceError
+from evenhand.core.errors import MissingExtra, OptionError, ServiceError
+from evenhand.core.extras import Extra
 from evenhand.core.secret import Secret
+from evenhand.evaluation.connecting import check_target
 from evenhand.testing.mock_model import MockModel
 from evenhand.testing.script import MockAnswer, MockCall
 
@@ -148,3 +150,17 @@ def test_recorded_runs_compare_in_the_service_as_on_disk(
     refused = evenhand("compare", tmp_path / "a", tmp_path / "other")
     assert refused.returncode != 0
     assert "the scorer or its version" in refused.stderr
+
+
+def test_a_database_file_without_the_server_says_what_to_install() -> None:
+    lacking = Extra("server", ("a-package-that-nobody-has",), "serving")
+    with pytest.raises(MissingExtra, match=r"pip install 'evenhand\[server\]'"):
+        check_target("runs.db", server=lacking)
+    check_target("http://127.0.0.1:9", server=lacking)
+
+
+@pytest.mark.parametrize("target", ["http://me:hunter2@127.0.0.1:9", "ftp://me:hun@ter2@127.0.0.1:9/db"])
+def test_a_password_in_the_services_address_is_not_echoed(target: str) -> None:
+    with pytest.raises(OptionError) as error:
+        check_target(target)
+    assert "ter2" not in str(error.value)

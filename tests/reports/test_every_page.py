@@ -10,7 +10,9 @@ from tests.runs import run, single
 
 from evenhand.ab import analyze
 from evenhand.compare import Options, compare_runs, make_plan
+from evenhand.compare.gate import run_gate
 from evenhand.compare.planning import Cost, noise_from_rates
+from evenhand.compare.policy import parse_policy
 from evenhand.core.outcome import Failed, Scored, Tally, Unscored
 from evenhand.evaluation.examples import Examples
 from evenhand.evaluation.failures import ArtifactCollector
@@ -19,6 +21,7 @@ from evenhand.judging.calibration import Rated, calibrate
 from evenhand.reports.ab import ab_page
 from evenhand.reports.calibration import calibration_page
 from evenhand.reports.comparison import comparison_page
+from evenhand.reports.gate import gate_page
 from evenhand.reports.plan import plan_page
 from evenhand.reports.run import run_page
 from evenhand.reports.scores import ScoredFile, score_page
@@ -101,7 +104,16 @@ def evaluation() -> str:
     )
 
 
+def gate() -> str:
+    sides = [run(single([1.0] * right + [0.0] * (40 - right))) for right in (36, 20)]
+    rules = parse_policy(
+        "version: 1\nbenchmarks: {bench: {max_drop: 0.01}, absent: {}}\n", Path("policy.yaml")
+    )
+    return gate_page(run_gate({"bench": sides[0]}, {"bench": sides[1]}, rules))
+
+
 PAGES = {
+    "gate": gate,
     "comparison": lambda: comparison(0.0),
     "block": lambda: comparison(0.5),
     "ab": lambda: ab_page(analyze(worked_example())),

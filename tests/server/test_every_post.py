@@ -85,6 +85,26 @@ def otlp(client: Client) -> Asked:
     return Asked("/v1/traces", {"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]})
 
 
+def langfuse(client: Client) -> Asked:
+    return otlp(client)._replace(path="/api/public/otel/v1/traces")
+
+
+def logs(client: Client) -> Asked:
+    one = {
+        "traceId": new_id().replace("-", ""),
+        "spanId": "00f067aa0ba902b7",
+        "eventName": "gen_ai.user.message",
+    }
+    return Asked("/v1/logs", {"resourceLogs": [{"scopeLogs": [{"logRecords": [one]}]}]})
+
+
+def metrics(client: Client) -> Asked:
+    return Asked("/v1/metrics", {"resourceMetrics": []})
+
+
+OTLP = ("/v1/traces", "/v1/logs", "/v1/metrics", "/api/public/otel/v1/traces")
+
+
 def annotation(client: Client) -> Asked:
     trace_id, _ = client.trace(input="q")
     body = {"trace_id": trace_id, "annotator": "ada", "notes": "n"}
@@ -221,6 +241,9 @@ POSTS: dict[str, list[Callable[[Client], Asked]]] = {
     "/v1/rules": [rule],
     "/v1/traces/ingest": [ingest],
     "/v1/traces": [otlp],
+    "/v1/logs": [logs],
+    "/v1/metrics": [metrics],
+    "/api/public/otel/v1/traces": [langfuse],
     "/v1/traces/{trace_id}/queue": [lambda client: Asked(f"/v1/traces/{client.trace()[0]}/queue", None)],
     "/v1/annotations": [annotation],
     "/v1/annotations/{annotation_id}/to-dataset-item": [to_item],
@@ -269,7 +292,7 @@ def send(client: Client, asked: Asked, **headers: str) -> Reply:
 
 def test_every_POST_there_is_is_here() -> None:
     paths = {route.path for route in all_routes() if route.method == "POST"}
-    assert set(POSTS) == {path for path in paths if path.startswith("/v1/")}
+    assert set(POSTS) == {path for path in paths if path.startswith(("/v1/", "/api/"))}
 
 
 @pytest.mark.parametrize("make", EACH)
@@ -300,7 +323,7 @@ def test_the_same_key_repeats_the_first_answer_and_another_body_is_CONFLICT(
         assert again.body == {**first.body, "login_path": ""}
     else:
         assert again.raw == first.raw
-    if asked.path != "/v1/traces":  # OTLP's answers are the same for a span that is sent again
+    if asked.path not in OTLP:  # OTLP's answers are the same for a span that is sent again
         assert again.headers["idempotent-replayed"] == "true"
     assert "idempotent-replayed" not in first.headers
     changed = make(client)
@@ -308,7 +331,7 @@ def test_the_same_key_repeats_the_first_answer_and_another_body_is_CONFLICT(
     if changed == asked:
         changed = asked._replace(body={**asked.body, "name": "another"})
     refused = send(client, changed, **{"Idempotency-Key": key})
-    if asked.path == "/v1/traces":
+    if asked.path in OTLP:
         assert (refused.status, refused.body["code"]) == (409, 6)
     else:
         assert (refused.status, refused.code) == (409, "CONFLICT")

@@ -12,7 +12,8 @@ from tests.service_harness import Client
 
 from evenhand.core.errors import InputError, Refusal
 from evenhand.server.ingest.otlp_limits import MAX_PARTS, UNCOUNTED_BYTES, count_parts
-from evenhand.server.ingest.otlp_wire import JSON, PROTOBUF, bytes_field, read_json, read_protobuf
+from evenhand.server.ingest.otlp_replies import JSON, PROTOBUF, bytes_field
+from evenhand.server.ingest.otlp_wire import read_json, read_protobuf
 
 SPAN = bytes_field(1, b"\1" * 16) + bytes_field(2, b"\2" * 8) + b"\x39" + b"\1" * 8
 

@@ -20,14 +20,8 @@ from evenhand.core.errors import InputError
 from evenhand.core.spans import SpanRecord
 from evenhand.server.ingest.costs import PriceBook
 from evenhand.server.ingest.otlp import Rejected, to_record
-from evenhand.server.ingest.otlp_wire import (
-    JSON,
-    PROTOBUF,
-    read_json,
-    read_protobuf,
-    response_body,
-    status_body,
-)
+from evenhand.server.ingest.otlp_replies import JSON, PROTOBUF, response_body, status_body
+from evenhand.server.ingest.otlp_wire import read_json, read_protobuf
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"

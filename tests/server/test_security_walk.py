@@ -114,6 +114,9 @@ def belongings(client: Client) -> dict[str, str]:
         "rule_id": rule,
         "token_id": own_token,
         "job_id": job["job_id"],
+        "score_id": client.made(
+            "/v1/scores", {"target_id": run, "target_type": "run", "scorer_name": "own", "value": 1}
+        )["id"],
         "backfill_id": client.made(f"/v1/rules/{rule}/backfills", {})["id"],
     }
 
@@ -147,6 +150,7 @@ def bodies(values: dict[str, str]) -> dict[str, Any]:
             "config": {"pattern": "a"},
         },
         "PATCH /v1/rules/{rule_id}": {"paused": True},
+        "PATCH /v1/projects/{project_id}": {"name": "n", "retain_days": 1},
         "POST /v1/jobs/retry": {"project_id": project},
         "POST /v1/datasets/{dataset_id}/items/from-span": {"trace_id": values["trace_id"]},
         "POST /v1/projects": {"id": f"new-{new_id()}", "name": "n"},
@@ -206,6 +210,10 @@ def call(client: Client, route: Route, values: dict[str, str], given: dict[str, 
         return client.get(path, **query)
     if route.method == "DELETE":
         return client.delete(path)
+    if label(route) in ("POST /v1/logs", "POST /v1/metrics"):
+        reply = client.post_raw(path, b"{}", "application/json", X_Project_Id=values["project_id"])
+        assert reply.status == 404
+        return reply._replace(raw=b'{"error": {"code": "NOT_FOUND"}}')
     if label(route) == "POST /v1/traces":
         body = (
             b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"'

@@ -26,7 +26,7 @@ def export(client: Client, *attributes: dict[str, Any], trace_id: str | None = N
             "spanId": root if index == 0 else new_id().replace("-", "")[-16:],
             "parentSpanId": "" if index == 0 else root,
             "name": f"span {index}",
-            "startTimeUnixNano": str(1_771_711_200_000_000_000 + index),
+            "startTimeUnixNano": str(1_771_711_200_000_000_000 + index * 1_000_000),
             "endTimeUnixNano": str(1_771_711_201_000_000_000),
             "attributes": [{"key": key, "value": typed(value)} for key, value in given.items()],
         }

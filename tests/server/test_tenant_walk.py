@@ -98,6 +98,7 @@ BODIES: dict[str, list[Callable[[Values], Any]]] = {
             "config": {"pattern": "a"},
         }
     ],
+    "PATCH /v1/projects/{project_id}": [lambda v: {"name": "n", "retain_days": 1}],
     "PATCH /v1/rules/{rule_id}": [lambda v: {"paused": True, "sample_rate": 0.5}],
     "POST /v1/jobs/retry": [
         lambda v: {"project_id": v["project_id"]},
@@ -157,6 +158,8 @@ WITHOUT_REFERENCES = {
     "GET /v1/scorers",
     "GET /v1/tokens",
     "POST /v1/projects",
+    "POST /v1/logs",
+    "POST /v1/metrics",
     "POST /v1/traces",
 }
 

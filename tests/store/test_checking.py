@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -172,6 +173,31 @@ DAMAGES = {
     "item_totals SET total = '9' WHERE passes = 1": (
         "experiment E, scorer 's', item I: total is 9, counted 1.5"
     ),
+    "item_totals SET minimum = 0 WHERE passes = 1": (
+        "experiment E, scorer 's', item I: minimum is 0.0, counted 0.5"
+    ),
+    "item_totals SET maximum = 0 WHERE passes = 1": (
+        "experiment E, scorer 's', item I: maximum is 0.0, counted 1.0"
+    ),
+    "dataset_versions SET added_count = 9 WHERE version = 2": (
+        "dataset D, version 2: added_count is 9, counted 2"
+    ),
+    "dataset_versions SET removed_count = 9 WHERE version = 2": (
+        "dataset D, version 2: removed_count is 9, counted 0"
+    ),
+    "dataset_versions SET item_count = 9 WHERE version = 2": (
+        "dataset D, version 2: item_count is 9, counted 2"
+    ),
+    "score_hours SET score_count = 9": "project default, scorer 's', hour H: score_count is 9, counted 3",
+    "score_hours SET label_count = 9": "project default, scorer 's', hour H: label_count is 9, counted 1",
+    "score_hours SET total = 9": "project default, scorer 's', hour H: total is 9.0, counted 1.75",
+    "score_hours SET squares = 9": "project default, scorer 's', hour H: squares is 9.0, counted 1.3125",
+    "score_hours SET minimum = 0.5": (
+        "project default, scorer 's', hour H: numbers are from 0.5 to 1.0, counted 0.25 to 1.0"
+    ),
+    "score_hours SET maximum = 0.5": (
+        "project default, scorer 's', hour H: numbers are from 0.25 to 0.5, counted 0.25 to 1.0"
+    ),
     "item_totals SET label_count = 9 WHERE label IS NOT NULL": (
         "experiment E, scorer 's', item J: label_count is 9, counted 1"
     ),
@@ -259,6 +285,7 @@ def test_every_number_that_is_kept_is_counted_again(database_url: str) -> None:
             connection.run("ROLLBACK TO SAVEPOINT undamaged")
 
     def renamed(fault: str) -> str:
+        fault = re.sub(r"hour \S+:", "hour H:", fault)
         for own_id, name in names.items():
             fault = fault.replace(own_id, name)
         return fault

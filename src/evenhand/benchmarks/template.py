@@ -77,5 +77,7 @@ def missing_column(name: str, columns: Collection[str], what: str) -> str:
     """The sentence about a column that is not there, with the nearest one that is."""
     near = difflib.get_close_matches(name, list(columns), n=1, cutoff=0.6)
     hint = f"; did you mean '{near[0]}'?" if near else ""
+    if not near and what.endswith("prompt"):
+        hint = "; write {{ and }} where braces are meant as braces"
     listed = ", ".join(sorted(columns)) or "none"
     return f"{what} needs the column '{name}', which the dataset lacks{hint} (columns: {listed})"

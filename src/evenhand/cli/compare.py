@@ -339,7 +339,7 @@ def _print_missing(out: Console, found: Comparison) -> None:
 def _print_flips(out: Console, found: Comparison) -> None:
     rows = [
         [
-            str(flip.problem_idx),
+            f"{flip.problem_idx}, {flip.of_repeat}" if flip.of_repeat else str(flip.problem_idx),
             "regressed" if flip.candidate < flip.base else "improved",
             f"{flip.base:.2f} → {flip.candidate:.2f}",
             preview(str(flip.expected), 24),

@@ -1,10 +1,12 @@
 """`evenhand eval record`, and `--record` of `eval run`: a finished run goes to the scoring service."""
 
+import shlex
 from pathlib import Path
 
 import click
 
 from evenhand.core.errors import EvenhandError
+from evenhand.core.secret import without_password
 from evenhand.core.terminal import printable
 from evenhand.evaluation.connecting import connected
 from evenhand.evaluation.recording import Recorded, record_run
@@ -34,7 +36,8 @@ def record_quietly(folder: Path, target: str, token: str | None, project: str) -
         click.echo(_words(send(folder, target, token, project), target))
     except (EvenhandError, OSError) as error:
         click.echo(f"Warning: the run was not recorded: {printable(str(error))}", err=True)
-        click.echo(f"send it later with: evenhand eval record {folder} {target}", err=True)
+        later = shlex.join(["evenhand", "eval", "record", str(folder), without_password(target)])
+        click.echo(f"send it later with: {printable(later)}", err=True)
 
 
 def send(folder: Path, target: str, token: str | None, project: str) -> Recorded:
@@ -46,6 +49,4 @@ def send(folder: Path, target: str, token: str | None, project: str) -> Recorded
 def _words(recorded: Recorded, target: str) -> str:
     left = recorded["without_answer"]
     note = f" ({left:,} without an answer left out)" if left else ""
-    return (
-        f"  recorded: {recorded['runs']:,} runs as experiment {recorded['experiment_id']} in {target}{note}"
-    )
+    return f"  recorded: {recorded['runs']:,} runs as experiment {recorded['experiment_id']} in {printable(without_password(target))}{note}"

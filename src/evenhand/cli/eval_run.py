@@ -346,6 +346,10 @@ def run(context: click.Context, /, **_: object) -> int:
     """Run benchmarks: flags for one model, or a YAML CONFIG with services and benchmarks."""
     options = RunOptions(**context.params)
     wanted = _jobs(context, options)
+    if options.record:
+        from evenhand.evaluation.connecting import check_target
+
+        check_target(options.record)  # a run of hours must not end with a package that is missing
     resume = Resume(allowed=options.resume, allow_drift=options.allow_drift)
     named = options.output or _suite_output(options)
     if options.resume and named is None:

@@ -17,6 +17,7 @@ from evenhand.core.secret import Secret
 from evenhand.core.terminal import printable
 from evenhand.integrations.comparable import load_sides
 from evenhand.reports.comparison_markdown import damage, gate_markdown, number
+from evenhand.reports.gate import gate_page
 from evenhand.results import RunResults, read_run, run_folders
 
 FORCE_HINT = "\nInsist with --force if you know why that is all right."
@@ -27,7 +28,7 @@ STYLES = {"PASS": "green", "BREACH": "bold red", "GO": "bold green", "NO-GO": "b
     epilog="""\b
 Examples:
   evenhand gate runs/base runs/candidate --policy policy.yaml
-  evenhand gate runs/base runs/candidate --policy policy.yaml --junit gate.xml --report gate.md
+  evenhand gate runs/base runs/candidate --policy policy.yaml --junit gate.xml --report gate.html
   evenhand gate runs/base runs/candidate --policy classic      the A/B rule: success, duration, tokens
   evenhand gate before.json after.json --policy policy.yaml    files of other tools; benchmarks are NAME · SCORER
   evenhand gate --policy-schema                                the JSON Schema of policy files
@@ -56,7 +57,7 @@ A policy:
     show_default=True,
     help="How to print the result.",
 )
-@click.option("--report", type=click.Path(path_type=Path), help="Also write the result as Markdown.")
+@click.option("--report", type=click.Path(path_type=Path), help="Also write the result: out.html or out.md.")
 @click.option("--junit", type=click.Path(path_type=Path), help="Also write JUnit XML, which CI systems show.")
 @click.option(
     "--github-summary", is_flag=True, help="Also append Markdown to the step summary of GitHub Actions."
@@ -93,6 +94,8 @@ def command(
     if schema:
         print_json(policy_schema())
         return 0
+    if report is not None and report.suffix not in (".md", ".html"):
+        raise OptionError(f"--report writes .md or .html, not '{report.name}'")
     if base is None or candidate is None or policy is None:
         raise OptionError("gate needs BASE, CANDIDATE and --policy FILE (see evenhand gate --help)")
     document: Any
@@ -120,7 +123,7 @@ def command(
     except Incomparable as error:
         raise Incomparable(error.differences, hint=FORCE_HINT) from None
     if report is not None:
-        save_text(report, markdown)
+        save_text(report, gate_page(found) if report.suffix == ".html" else markdown)
     if junit is not None:
         save_text(junit, gate_junit(found))
     if github_summary:

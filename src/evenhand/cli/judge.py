@@ -99,16 +99,20 @@ def selftest_command(context: click.Context, /, **_: object) -> int:
     return 0 if found.sound else 1
 
 
-@command.command("calibrate", short_help="how far the judge agrees with people", epilog=CALIBRATE_EXAMPLES)
-@click.argument("scores", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
+human_field = click.option(
     "--human-field",
     required=True,
     help="Field with the human score, on some of the rows; a.b reaches into objects.",
 )
-@click.option(
+judge_field = click.option(
     "--judge-field", default="reward", show_default=True, help="Field with the judge's score, on all rows."
 )
+
+
+@command.command("calibrate", short_help="how far the judge agrees with people", epilog=CALIBRATE_EXAMPLES)
+@click.argument("scores", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@human_field
+@judge_field
 @click.option("--threshold", type=float, help="Turn numbers into passes (at least this) and failures.")
 @click.option("--positive", multiple=True, help="A label that is a pass; several times for several.")
 @click.option(
@@ -161,14 +165,8 @@ def calibrate_command(
 )
 @click.argument("base", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("candidate", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--human-field",
-    required=True,
-    help="Field with the human score, on some of the rows; a.b reaches into objects.",
-)
-@click.option(
-    "--judge-field", default="reward", show_default=True, help="Field with the judge's score, on all rows."
-)
+@human_field
+@judge_field
 @click.option(
     "--id-field",
     default="problem_idx",

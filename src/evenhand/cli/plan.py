@@ -15,15 +15,17 @@ from evenhand.compare.planning import (
     with_judge_noise,
 )
 from evenhand.core.errors import OptionError
+from evenhand.core.terminal import printable
 from evenhand.metrics.types import Alternative
 from evenhand.reports.numbers import counted
-from evenhand.reports.plan import COLUMNS, REDUCTION_COLUMNS, plan_page, plan_rows, reduction_rows
+from evenhand.reports.plan import plan_page, plan_table, reduction_table
 from evenhand.results import read_run
 
 
 @click.command(
     epilog="""\b
 Examples:
+  evenhand plan --effect 0.02                              nothing known yet: the widest spread is assumed
   evenhand plan --effect 0.025 --discordant 0.10           1,000 problems of which 100 differ: what is needed?
   evenhand plan --effect 0.01 --base-score 0.85            from an expected score, answers independent
   evenhand plan runs/base runs/candidate --effect 0.01     noise measured on a pilot
@@ -100,9 +102,10 @@ def _print(out: Console, planned: Planned) -> None:
         markup=False,
     )
     out.print(
-        f"Noise: {planned.noise.source}; sd of a problem's difference {planned.noise.sd(best.repeats):.3f}\n",
+        f"Noise: {printable(planned.noise.source)}; sd of a problem's difference "
+        f"{planned.noise.sd(best.repeats):.3f}\n",
         markup=False,
     )
-    out.print(table("", COLUMNS, plan_rows(planned), numeric_from=0))
+    out.print(table("", *plan_table(planned), numeric_from=0))
     out.print(f"\nA standard error smaller by {SMALLER_BY:.0%} would take one of:", markup=False)
-    out.print(table("", REDUCTION_COLUMNS, reduction_rows(planned)))
+    out.print(table("", *reduction_table(planned)))

@@ -1,7 +1,7 @@
 """`evenhand score`: score outputs you already have. No model, no key."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -12,7 +12,7 @@ from evenhand.cli.scorer_spec import parse_scorer
 from evenhand.cli.think_tags import THINK_TAGS_HELP
 from evenhand.core.errors import OptionError
 from evenhand.core.terminal import printable
-from evenhand.datasets.rows import FORMATS, guess_count
+from evenhand.datasets.rows import FORMATS, STDIN, guess_count
 from evenhand.evaluation.score_file import Fields, FileScoring, ScoresFile
 from evenhand.models.reasoning import parse_tags
 from evenhand.scoring.definition import Scorer
@@ -20,7 +20,7 @@ from evenhand.scoring.registry import get_scorer, scorer_names
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("files", type=click.Path(path_type=Path), nargs=-1)
 @click.option(
     "--scorer",
     "-s",
@@ -54,7 +54,7 @@ from evenhand.scoring.registry import get_scorer, scorer_names
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Where the scores go: a .jsonl file, or a folder.  [default: scores.jsonl beside FILE]",
+    help="Where the scores go: a .jsonl file, or a folder.  [default: scores.jsonl beside the first FILE]",
 )
 @click.option(
     "--skip-invalid", is_flag=True, help="Count lines that cannot be read instead of stopping at the first."
@@ -63,7 +63,7 @@ from evenhand.scoring.registry import get_scorer, scorer_names
 @click.option("--list", "list_scorers", is_flag=True, help="List the scorers and their options.")
 @format_option
 def command(
-    file: Path | None,
+    files: tuple[Path, ...],
     specs: tuple[str, ...],
     response_field: str | None,
     target_field: str | None,
@@ -78,10 +78,12 @@ def command(
     list_scorers: bool,
     format_: str,
 ) -> int:
-    """Score the responses in FILE (JSONL, also .gz, CSV or Parquet) and summarise them.
+    """Score the responses in FILES and summarise them: JSONL, JSON arrays, CSV, TSV (also .gz) or Parquet; - is stdin.
 
     \b
     evenhand score answers.jsonl --scorer exact_match --scorer fuzzy_match
+    evenhand score monday.jsonl tuesday.csv --scorer exact_match -o scores
+    jq -c '.runs[]' log.json | evenhand score - --scorer fuzzy_match
     evenhand score answers.csv --response-field reply --scorer numeric_tolerance:abs=0.01
     evenhand score answers.jsonl --scorer json_schema:schema=@schema.json --format json
     evenhand score answers.jsonl --scorer exact_match --report scores.html
@@ -93,7 +95,7 @@ def command(
     if list_scorers:
         _print_list(format_)
         return 0
-    if file is None or not specs:
+    if not files or not specs:
         raise click.UsageError("give a FILE and at least one --scorer; --list shows the scorers")
     fields = Fields(
         response=response_field,
@@ -104,13 +106,14 @@ def command(
     )
     if report is not None and report.suffix != ".html":
         raise OptionError(f"--report writes .html, not '{report.name}'")
+    _check_files(files)
     scorers = _labelled(specs)
     run = FileScoring(
-        file, scorers, fields, keep_examples=report is not None, think_tags=parse_tags(think_tags)
+        files, scorers, fields, keep_examples=report is not None, think_tags=parse_tags(think_tags)
     )
-    total = guess_count(file, format=input_format) if sys.stderr.isatty() else None
+    total = _guess_total(files, input_format) if sys.stderr.isatty() else None
     with (
-        ScoresFile(_output_path(file, output), file, scorers) as out,
+        ScoresFile(_output_path(files[0], output), files, scorers) as out,
         progress("Scoring", total=total) as steps,
     ):
         run.score(out, input_format=input_format, skip_invalid=skip_invalid, advance=steps.advance)
@@ -124,6 +127,20 @@ def command(
             console().print(f"Report: {printable(str(report))}", markup=False)
     parts = [summary.all.tally for summary in run.summaries.values()]
     return 1 if any(tally.failed and not tally.scored for tally in parts) else 0
+
+
+def _check_files(files: Sequence[Path]) -> None:
+    seen: set[Path] = set()
+    for file in files:
+        place = file if file == STDIN else file.resolve()
+        if place in seen:
+            raise OptionError(f"the file '{file}' is given twice: its rows would count twice")
+        seen.add(place)
+
+
+def _guess_total(files: Sequence[Path], format_: str | None) -> int | None:
+    counts = [guess_count(file, format=format_) for file in files if file == STDIN or file.exists()]
+    return sum(count or 0 for count in counts) if None not in counts else None
 
 
 def _labelled(specs: Iterable[str]) -> dict[str, Scorer]:
@@ -144,7 +161,7 @@ def _write_report(run: FileScoring, report: Path) -> None:
 
     page = score_page(
         ScoredFile(
-            name=run.path.name,
+            name=run.name,
             rows=run.rows,
             skipped=run.skipped,
             first_skips=[str(error) for error in run.first_skips],
@@ -189,7 +206,8 @@ def _print_as_text(run: FileScoring, written: Path) -> None:
 def _print_as_json(run: FileScoring, written: Path) -> None:
     print_json(
         {
-            "file": str(run.path),
+            "file": str(run.paths[0]),
+            "files": [str(path) for path in run.paths],
             "rows": run.rows,
             "truncated": run.truncated,
             "skipped": run.skipped,

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError, OptionError, ServiceError
 from evenhand.core.ids import new_id
-from evenhand.core.secret import Secret
+from evenhand.core.secret import Secret, without_password
 
 TRIES = 4
 """Requests per call, the first included."""
@@ -28,7 +28,11 @@ class ServiceClient:
         except ValueError:  # a port out of range, half an IPv6 address
             sound = False
         if not sound:
-            raise OptionError(f"'{url}' is not the address of a service")
+            raise OptionError(f"'{without_password(url)}' is not the address of a service")
+        if parts.username is not None or parts.password is not None:
+            raise OptionError(
+                "the service's address carries a user name or password; give its token with an option or EVENHAND_TOKEN"
+            )
         self.url = url.rstrip("/")
         self._prefix = parts.path.rstrip("/")
         self._parts = parts

@@ -1,6 +1,6 @@
 """Two runs of one benchmark, compared: pairs → delta with interval → test → verdict."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,10 +94,25 @@ class Flip(Struct, frozen=True, kw_only=True):
     """The candidate's mean over repeats."""
     expected: Any
     """The target."""
+    repeat: int = 0
+    """The repeat whose answers are shown: the one that changed most in the direction of the whole problem."""
+    base_score: float | None = None
+    """The score of the base's answer in this repeat."""
+    candidate_score: float | None = None
+    """The score of the candidate's answer in this repeat."""
     base_response: str
-    """The base's first answer."""
+    """The base's answer in this repeat."""
     candidate_response: str
-    """The candidate's first answer."""
+    """The candidate's answer in this repeat."""
+
+    @property
+    def of_repeat(self) -> str:
+        """`repeat 2: 1 → 0`, which of several answers are shown; empty where there is one on each side."""
+        if self.base_score is None or self.candidate_score is None:
+            return ""
+        if self.repeat == 0 and (self.base_score, self.candidate_score) == (self.base, self.candidate):
+            return ""
+        return f"repeat {self.repeat}: {self.base_score:.4g} → {self.candidate_score:.4g}"
 
 
 class CategoryComparison(Struct, frozen=True, kw_only=True):
@@ -474,30 +489,48 @@ def _categories(pairing: Pairing, options: Options, scale: float) -> list[Catego
 def _flips(pairing: Pairing, base: Sequence[SampleResult], candidate: Sequence[SampleResult]) -> list[Flip]:
     changed = [problem for problem in pairing.problems if problem.delta != 0]
     wanted = {problem.problem_idx for problem in changed}
-    mine, theirs = _first_answers(base, wanted), _first_answers(candidate, wanted)
-    flips = [
-        Flip(
-            problem_idx=problem.problem_idx,
-            category=problem.category,
-            base=problem.base,
-            candidate=problem.candidate,
-            expected=mine[problem.problem_idx].expected_answer,
-            base_response=_answer(mine[problem.problem_idx]),
-            candidate_response=_answer(theirs[problem.problem_idx]),
+    mine, theirs = _answers(base, wanted), _answers(candidate, wanted)
+    flips = []
+    for problem in changed:
+        index = problem.problem_idx
+        old, new = _telling_repeat(mine[index], theirs[index], rose=problem.delta > 0)
+        flips.append(
+            Flip(
+                problem_idx=index,
+                category=problem.category,
+                base=problem.base,
+                candidate=problem.candidate,
+                expected=old.expected_answer,
+                repeat=old.repeat,
+                base_score=old.reward,
+                candidate_score=new.reward,
+                base_response=_answer(old),
+                candidate_response=_answer(new),
+            )
         )
-        for problem in changed
-    ]
     return sorted(flips, key=lambda flip: (flip.candidate - flip.base, flip.problem_idx))
 
 
-def _first_answers(samples: Sequence[SampleResult], wanted: set[int]) -> dict[int, SampleResult]:
-    first: dict[int, SampleResult] = {}
+def _answers(samples: Sequence[SampleResult], wanted: set[int]) -> dict[int, dict[int, SampleResult]]:
+    """Problem → repeat → sample, of those with a score."""
+    found: dict[int, dict[int, SampleResult]] = {}
     for sample in samples:
         if sample.problem_idx in wanted and sample.reward is not None:
-            known = first.get(sample.problem_idx)
-            if known is None or sample.repeat < known.repeat:
-                first[sample.problem_idx] = sample
-    return first
+            found.setdefault(sample.problem_idx, {})[sample.repeat] = sample
+    return found
+
+
+def _telling_repeat(
+    base: Mapping[int, SampleResult], candidate: Mapping[int, SampleResult], *, rose: bool
+) -> tuple[SampleResult, SampleResult]:
+    """The two answers that show the change: of the repeat with the largest one, the first among equals."""
+
+    def change(repeat: int) -> float:
+        found = (candidate[repeat].reward or 0.0) - (base[repeat].reward or 0.0)
+        return found if rose else -found
+
+    repeat = max(sorted(base.keys() & candidate.keys()), key=change)
+    return base[repeat], candidate[repeat]
 
 
 def _answer(sample: SampleResult) -> str:

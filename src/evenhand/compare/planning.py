@@ -17,6 +17,13 @@ from evenhand.results import RunResults
 SMALLER_BY = 0.1
 """By what share the standard error is to shrink in the table of reductions."""
 
+DEFAULT_SCORE = 0.5
+"""The expected score where nobody says one: yes-or-no scores vary most there."""
+DEFAULT_SPREAD = (
+    "assumed, as nothing was given: yes-or-no scores around 0.5 and independent answers, the widest spread there is; a "
+    "pilot run, --discordant or --base-score mostly needs fewer problems"
+)
+
 
 class Noise(Struct, frozen=True, kw_only=True):
     """How much a paired difference varies: between problems, and within a problem from repeat to repeat."""
@@ -55,6 +62,11 @@ class Cost(Struct, frozen=True, kw_only=True):
     labels: int = 0
     """How many human labels are wanted whatever the plan."""
 
+    @property
+    def known(self) -> bool:
+        """Whether any price was given."""
+        return bool(self.answer or self.judge or (self.label and self.labels))
+
 
 class Plan(Struct, frozen=True, kw_only=True):
     """One way to see the effect."""
@@ -65,8 +77,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """How many answers per problem and side."""
     answers: int
     """Answers on both sides together."""
-    cost_usd: float
-    """All answers, judgements and labels."""
+    cost_usd: float | None
+    """All answers, judgements and labels; None when no price was given."""
     power: float
     """The probability of a significant result if the effect is real."""
 
@@ -90,6 +102,11 @@ class Planned(Struct, frozen=True, kw_only=True):
     """Power against the number of problems for the cheapest number of repeats."""
     reductions: list[Reduction]
     """For the cheapest plan: where its noise comes from, and what a standard error smaller by a tenth would take."""
+
+    @property
+    def priced(self) -> bool:
+        """Whether any price was given."""
+        return self.plans[0].cost_usd is not None
 
 
 def noise_from_runs(base: RunResults, candidate: RunResults | None) -> Noise:
@@ -168,12 +185,12 @@ def noise_of(
     if pilot:
         return noise_from_runs(pilot[0], pilot[1] if len(pilot) == 2 else None)
     if base_score is None and discordant is None:
-        raise OptionError("plan needs a pilot run, --discordant or --base-score")
+        return replace(noise_from_rates(DEFAULT_SCORE, None), source=DEFAULT_SPREAD)
     if discordant is not None and effect > discordant:
         raise OptionError(
             f"an effect of {effect:g} is impossible when only {discordant:g} of the problems differ (--discordant)"
         )
-    return noise_from_rates(0.5 if base_score is None else base_score, discordant)
+    return noise_from_rates(DEFAULT_SCORE if base_score is None else base_score, discordant)
 
 
 def make_plan(
@@ -211,7 +228,7 @@ def make_plan(
         )
         for count in repeats
     ]
-    plans.sort(key=lambda plan: (plan.cost_usd, plan.answers, plan.repeats))
+    plans.sort(key=lambda plan: (plan.cost_usd or 0.0, plan.answers, plan.repeats))
     best = plans[0]
     sizes = sorted({max(2, round(best.problems * part)) for part in np.linspace(0.1, 2.0, 20)})
     return Planned(
@@ -222,15 +239,18 @@ def make_plan(
         noise=noise,
         plans=plans,
         curve=[_plan(size, best.repeats, goal) for size in sizes],
-        reductions=ways_to_reduce(
-            noise.components(),
-            items=best.problems,
-            repeats=best.repeats,
-            by=SMALLER_BY,
-            # Both sides answer and are judged.
-            answer_cost=2 * cost.answer,
-            judge_cost=2 * cost.judge,
-        ),
+        reductions=[
+            one if cost.known else replace(one, extra_cost=None)
+            for one in ways_to_reduce(
+                noise.components(),
+                items=best.problems,
+                repeats=best.repeats,
+                by=SMALLER_BY,
+                # Both sides answer and are judged.
+                answer_cost=2 * cost.answer,
+                judge_cost=2 * cost.judge,
+            )
+        ],
     )
 
 
@@ -249,7 +269,7 @@ def _plan(problems: int, repeats: int, goal: _Goal) -> Plan:
         problems=problems,
         repeats=repeats,
         answers=answers,
-        cost_usd=answers * (cost.answer + cost.judge) + cost.label * cost.labels,
+        cost_usd=answers * (cost.answer + cost.judge) + cost.label * cost.labels if cost.known else None,
         power=power_of(
             goal.effect, goal.noise.sd(repeats), problems, alpha=goal.alpha, alternative=goal.alternative
         ),

@@ -1,4 +1,14 @@
-"""A value that must not be shown."""
+"""Values that must not be shown."""
+
+import re
+
+# Up to the last @ before the path: a password may hold one itself.
+_USER_INFO = re.compile(r"(?<=://)[^/?#]*@")
+
+
+def without_password(address: str) -> str:
+    """`address` without the user name and password that it may carry, for messages."""
+    return _USER_INFO.sub("", address)
 
 
 class Secret:

@@ -64,6 +64,9 @@ class SpanRecord(Struct, frozen=True, kw_only=True, gc=False):
     is_total: int = 0
     """1 when its tokens and cost repeat those of the calls below it, and are in no sum."""
 
+    logged: int = 0
+    """Which texts came as log records: 1 the input, 2 the output, 3 both."""
+
     @property
     def is_call(self) -> bool:
         """Whether it stands for a call of a model, which costs something."""

@@ -1,4 +1,4 @@
-"""CSV with a header line. Every value is text; what it means is the reader's business."""
+"""CSV and TSV with a header line. Every value is text; what it means is the reader's business."""
 
 import csv
 import gzip
@@ -13,18 +13,19 @@ from evenhand.datasets.jsonl import MAX_LINE, open_binary
 from evenhand.datasets.row import Reject, Row
 
 
-def read(path: Path, reject: Reject) -> Iterator[Row]:
-    """The rows under the header, as RFC 4180 has them: quotes may hold commas and line breaks."""
+def read(path: Path, reject: Reject, *, delimiter: str = ",") -> Iterator[Row]:
+    """The rows under the header, as RFC 4180 has them: quotes may hold delimiters and line breaks."""
+    named = "CSV" if delimiter == "," else "TSV"
     # The module's own limit of 128 KiB per field is shorter than many answers.
     csv.field_size_limit(MAX_LINE)
     with io.TextIOWrapper(
         open_binary(path), encoding="utf-8-sig", errors="surrogateescape", newline=""
     ) as file:
-        reader = csv.reader(file, strict=True)
+        reader = csv.reader(file, strict=True, delimiter=delimiter)
         try:
             header = _next(reader, path)
         except csv.Error as error:
-            raise InputError(f"invalid CSV: {error}", path=path, line=1) from None
+            raise InputError(f"invalid {named}: {error}", path=path, line=1) from None
         if not header:
             raise InputError("the file is empty; a header line is needed", path=path, line=1)
         _check_header(header, path)
@@ -33,7 +34,7 @@ def read(path: Path, reject: Reject) -> Iterator[Row]:
             try:
                 fields = _next(reader, path)
             except csv.Error as error:
-                reject(InputError(f"invalid CSV: {error}", path=path, line=start))
+                reject(InputError(f"invalid {named}: {error}", path=path, line=start))
                 continue
             if fields is None:
                 return

@@ -6,14 +6,18 @@ from pathlib import Path
 from evenhand.core.errors import InputError, MissingFile, OptionError
 from evenhand.datasets.row import Reject, Row
 
-FORMATS = ("jsonl", "csv", "parquet")
+FORMATS = ("jsonl", "json", "csv", "tsv", "parquet")
+STDIN = Path("-")
+"""Stands for standard input."""
 
 # ending -> format; a further .gz means compressed
 ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-    ".json": "jsonl",
+    ".json": "json",
     ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
 }
@@ -26,13 +30,20 @@ def read_rows(
     reject: Reject | None = None,
     surrogates: bool = False,
 ) -> Iterator[Row]:
-    """The rows of a JSONL (also .gz), CSV or Parquet file; the format comes from the name unless given.
+    """The rows of a JSONL, JSON, CSV or TSV (all also .gz) or Parquet file; the format comes from the name unless given.
+
+    `-` is standard input, JSONL or a JSON array unless `format` says otherwise. JSON is an array of objects, or one object
+    per line.
 
     A line that cannot be read raises `InputError` with the file, the line and the reason. With `reject` it is
     handed over instead, and reading goes on. A lone surrogate in JSONL (a cut emoji) makes its line such a line,
     unless `surrogates` asks for the text as it stands.
     """
     path = Path(path)
+    if path == STDIN:
+        if format == "parquet":
+            raise OptionError("Parquet cannot be read from standard input: name a file")
+        return _checked(path, _rows(path, format or "json", reject or _raise, surrogates))
     if path.is_dir():
         raise InputError("this is a folder, not a file", path=path)
     if not path.exists():
@@ -48,10 +59,14 @@ def _rows(path: Path, chosen: str, reject: Reject, surrogates: bool) -> Iterator
             from evenhand.datasets import jsonl
 
             return jsonl.read(path, reject, surrogates=surrogates)
-        case "csv":
+        case "json":
+            from evenhand.datasets import jsonl
+
+            return jsonl.read(path, reject, surrogates=surrogates, array=True)
+        case "csv" | "tsv":
             from evenhand.datasets import delimited
 
-            return delimited.read(path, reject)
+            return delimited.read(path, reject, delimiter="," if chosen == "csv" else "\t")
         case "parquet":
             from evenhand.datasets import parquet
 
@@ -67,14 +82,19 @@ def format_of(path: Path) -> str:
         if name.endswith(ending):
             return found
     raise InputError(
-        "the name says no format; name it .jsonl, .csv or .parquet, or say which with --input-format",
+        "cannot infer the format from the file name (.jsonl, .json, .csv, .tsv, .parquet); pass --input-format",
         path=path,
     )
 
 
 def guess_count(path: Path, *, format: str | None = None) -> int | None:  # noqa: A002  as above
     """About how many rows a file has, for a progress bar; None when finding out would take reading it all twice."""
-    if (format or format_of(path)) == "parquet" or path.name.lower().endswith(".gz") or not path.is_file():
+    if (
+        path == STDIN
+        or (format or format_of(path)) == "parquet"
+        or path.name.lower().endswith(".gz")
+        or not path.is_file()
+    ):
         return None  # a pipe can be read only once
     count = 0
     with path.open("rb") as file:

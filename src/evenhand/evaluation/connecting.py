@@ -9,20 +9,36 @@ from pathlib import Path
 
 from evenhand import settings
 from evenhand.client.service import ServiceClient
-from evenhand.core.errors import ServiceError
+from evenhand.core.errors import MissingExtra, ServiceError
+from evenhand.core.extras import EXTRAS, Extra
 from evenhand.core.secret import Secret
+
+SERVER = next(extra for extra in EXTRAS if extra.name == "server")
+
+
+def check_target(target: str, *, server: Extra = SERVER) -> None:
+    """Raise what can be known before anything is sent: a bad address, or a database file without the server to open it."""
+    if _is_address(target):
+        ServiceClient(target).close()
+    elif missing := server.missing:
+        raise MissingExtra(missing[0], server.name, f"recording into the file {target}")
 
 
 @contextmanager
 def connected(target: str, token: str | None) -> Iterator[ServiceClient]:
     """A client of the service at `target`; a file is opened by a server of our own for as long as it takes."""
     key = Secret(token) if token else settings.load().token
-    if "://" in target and not target.startswith("sqlite:"):
+    check_target(target)
+    if _is_address(target):
         with ServiceClient(target, key) as client:
             yield client
     else:
         with _serving(target) as (url, admin), ServiceClient(url, admin) as client:
             yield client
+
+
+def _is_address(target: str) -> bool:
+    return "://" in target and not target.startswith("sqlite:")
 
 
 @contextmanager

@@ -27,6 +27,8 @@ class Example(Struct, frozen=True, kw_only=True):
     response: str
     target: str
     extracted: str | None
+    file: str = ""
+    """Which of several files the line is in."""
 
 
 class Examples:
@@ -35,30 +37,37 @@ class Examples:
     def __init__(self) -> None:
         self._lowest: list[tuple[float, int, Example]] = []
         self._highest = float("-inf")
+        self._seen = 0
         self.unscored: list[Example] = []
         self.failed: list[Example] = []
 
-    def add(self, outcome: Outcome, sample: ScorerInput, *, category: str | None, line: int) -> None:
+    def add(
+        self, outcome: Outcome, sample: ScorerInput, *, category: str | None, line: int, file: str = ""
+    ) -> None:
         """One more; the text is only looked at when it is kept."""
+        self._seen += 1
         match outcome:
             case Scored(value=value):
                 if isinstance(value, str):
                     return
                 self._highest = max(self._highest, value)
-                # The heap's first is the highest score kept, and among equals the last line.
-                place = (-value, -line)
+                # The heap's first is the highest score kept, and among equals the last row. Lines of several files
+                # may have one number, so rows are counted.
+                place = (-value, -self._seen)
                 if len(self._lowest) < MOST_EXAMPLES:
-                    example = _example(f"score {value:.4g}", outcome.extracted, sample, category, line)
+                    example = _example(f"score {value:.4g}", outcome.extracted, sample, category, line, file)
                     heapq.heappush(self._lowest, (*place, example))
                 elif place > self._lowest[0][:2]:
-                    example = _example(f"score {value:.4g}", outcome.extracted, sample, category, line)
+                    example = _example(f"score {value:.4g}", outcome.extracted, sample, category, line, file)
                     heapq.heapreplace(self._lowest, (*place, example))
             case Unscored(reason=reason, message=message):
                 if len(self.unscored) < MOST_EXAMPLES:
-                    self.unscored.append(_example(_because(reason, message), None, sample, category, line))
+                    self.unscored.append(
+                        _example(_because(reason, message), None, sample, category, line, file)
+                    )
             case Failed(error=error, message=message):
                 if len(self.failed) < MOST_EXAMPLES:
-                    self.failed.append(_example(_because(error, message), None, sample, category, line))
+                    self.failed.append(_example(_because(error, message), None, sample, category, line, file))
 
     @property
     def lowest(self) -> list[Example]:
@@ -77,7 +86,9 @@ def _because(kind: str, message: str) -> str:
     return f"{kind}: {message}" if message else kind
 
 
-def _example(outcome: str, extracted: Any, sample: ScorerInput, category: str | None, line: int) -> Example:
+def _example(
+    outcome: str, extracted: Any, sample: ScorerInput, category: str | None, line: int, file: str
+) -> Example:
     return Example(
         line=line,
         category=category,
@@ -85,6 +96,7 @@ def _example(outcome: str, extracted: Any, sample: ScorerInput, category: str | 
         response=text_to_show(response_text(sample.response)),
         target=text_to_show(sample.target),
         extracted=None if extracted is None else preview(text_to_show(extracted), 200),
+        file=file,
     )
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from evenhand.core.errors import InputError, OutputError
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
 from evenhand.datasets import Row, read_rows
+from evenhand.datasets.rows import STDIN
 from evenhand.evaluation.examples import Examples
 from evenhand.models.reasoning import THINK_TAGS
 from evenhand.results.writing import write_json
@@ -97,11 +98,14 @@ class Fields(Struct, frozen=True, kw_only=True):
 class ScoresFile:
     """`scores.jsonl`: written beside its name and put in its place only when all went well."""
 
-    def __init__(self, path: Path, source: Path, scorers: Mapping[str, Scorer] | None = None) -> None:
+    def __init__(
+        self, path: Path, sources: Sequence[Path], scorers: Mapping[str, Scorer] | None = None
+    ) -> None:
         """`scorers` by label: what decides their grades is written beside the scores, for comparisons to check."""
         self.path = path
         self._scorers = scorers or {}
-        _check_place(path, source)
+        for source in sources:
+            _check_place(path, source)
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self._file: BinaryIO | None = None
 
@@ -113,10 +117,14 @@ class ScoresFile:
             raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from None
         return self
 
-    def write(self, row: Row, category: str | None, outcomes: Mapping[str, Outcome]) -> None:
-        """One line."""
+    def write(
+        self, row: Row, category: str | None, outcomes: Mapping[str, Outcome], *, file: str = ""
+    ) -> None:
+        """One line; `file` says which of several files its row came from."""
         assert self._file is not None
         line: dict[str, Any] = {"line": row.line}
+        if file:
+            line["file"] = file
         line.update({name: row.values[name] for name in ID_FIELDS if name in row.values})
         if category is not None:
             line["category"] = category
@@ -187,18 +195,18 @@ def _check_place(path: Path, source: Path) -> None:
 
 
 class FileScoring:
-    """Scoring one file: what to read, what to score with, and what came of it."""
+    """Scoring files: what to read, what to score with, and what came of it."""
 
     def __init__(
         self,
-        path: Path,
+        paths: Sequence[Path],
         scorers: dict[str, Scorer],
         fields: Fields,
         *,
         keep_examples: bool = False,
         think_tags: Sequence[str] = THINK_TAGS,
     ) -> None:
-        self.path = path
+        self.paths = paths
         self.think_tags = think_tags
         self.truncated = 0
         """Responses that end inside their thinking."""
@@ -218,6 +226,18 @@ class FileScoring:
         self.skipped += 1
         if len(self.first_skips) < SHOWN_SKIPS:
             self.first_skips.append(error)
+
+    @property
+    def name(self) -> str:
+        """What was scored, in a word or two."""
+        first = "standard input" if self.paths[0] == STDIN else self.paths[0].name
+        return first if len(self.paths) == 1 else f"{first} and {len(self.paths) - 1} more"
+
+    def _label(self, path: Path) -> str:
+        """Which of several files: its name, or all of its path where another has the same name."""
+        if len(self.paths) == 1:
+            return ""
+        return path.name if [one.name for one in self.paths].count(path.name) == 1 else str(path)
 
     @property
     def repeats_alone(self) -> bool:
@@ -241,12 +261,29 @@ class FileScoring:
         advance: Callable[[int], None] = lambda rows: None,
     ) -> None:
         """Read, score and write row by row; `advance` is told how many more are done."""
+        for path in self.paths:
+            before = self.rows
+            self._score_file(path, out, input_format, skip_invalid, advance)
+            if self.rows == before:
+                raise InputError("the file holds no rows that can be scored", path=path)
+        if self.unseen:
+            option, name = next(iter(self.unseen.items()))
+            raise InputError(f"no row has the field '{name}' that {option} names", path=self.paths[0])
+
+    def _score_file(
+        self,
+        path: Path,
+        out: ScoresFile,
+        input_format: str | None,
+        skip_invalid: bool,
+        advance: Callable[[int], None],
+    ) -> None:
         reject = self.skip if skip_invalid else None
-        rows = read_rows(self.path, format=input_format, reject=reject, surrogates=True)
-        for row in rows:
+        file = self._label(path)
+        for row in read_rows(path, format=input_format, reject=reject, surrogates=True):
             try:
-                sample = self._answer_only(self.fields.sample(row, self.path))
-                group = self.fields.group_of(row, self.path)
+                sample = self._answer_only(self.fields.sample(row, path))
+                group = self.fields.group_of(row, path)
             except InputError as error:
                 if not skip_invalid:
                     raise
@@ -259,19 +296,14 @@ class FileScoring:
             for label, outcome in outcomes.items():
                 self.summaries[label].add(outcome, category=category, line=row.line, group=group)
             for label, kept in self.examples.items():
-                kept.add(outcomes[label], sample, category=category, line=row.line)
-            out.write(row, category, outcomes)
+                kept.add(outcomes[label], sample, category=category, line=row.line, file=file)
+            out.write(row, category, outcomes, file=file)
             self.repeats = self.repeats or bool(row.values.get("repeat"))
             self.rows += 1
             if self.unseen:
                 self._note_fields(row, sample)
             if self.rows % PROGRESS_STEP == 0:
                 advance(PROGRESS_STEP)
-        if self.rows == 0:
-            raise InputError("the file holds no rows that can be scored", path=self.path)
-        if self.unseen:
-            option, name = next(iter(self.unseen.items()))
-            raise InputError(f"no row has the field '{name}' that {option} names", path=self.path)
 
     def _note_fields(self, row: Row, sample: ScorerInput) -> None:
         for option, place in (("--metadata-field", row.values), ("--category-field", sample.metadata)):

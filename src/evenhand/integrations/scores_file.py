@@ -58,7 +58,10 @@ def _sample(row: dict[str, Any], path: Path, number: int, by_id: bool) -> Import
             outcomes[name] = msgspec.convert(value, type=_OUTCOME)
         except msgspec.ValidationError as error:
             raise InputError(f"scorer {name}: {error}", path=path, line=number) from None
-    item = row.get("id", row.get("problem_idx")) if by_id else row.get("line", number)
+    place = row.get("line", number)
+    if row.get("file"):
+        place = f"{row['file']}:{place}"
+    item = row.get("id", row.get("problem_idx")) if by_id else place
     return ImportedSample(
         item=str(item),
         repeat=as_int(row.get("repeat")) or 0,

@@ -112,7 +112,7 @@ def origin(url: str) -> str:
     except ValueError:
         raise OptionError("the model's address is not a URL") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise OptionError(f"'{url[:80].split('@')[-1]}' is not an http or https address")
+        raise OptionError(f"'{url.split('@')[-1][:80]}' is not an http or https address")
     if parts.username is not None or parts.password is not None:
         raise OptionError("the model's address carries a user name or password; give the key as a key")
     if parts.query or parts.fragment:

@@ -200,6 +200,7 @@ def _flips(found: Comparison) -> Section:
 
 
 def _flip(flip: Flip) -> Fold:
+    which = f", {flip.of_repeat}" if flip.of_repeat else ""
     fell = flip.candidate < flip.base
     expected = "" if flip.expected is None else str(flip.expected)
     return Fold(
@@ -210,7 +211,7 @@ def _flip(flip: Flip) -> Fold:
         change=f"{'▼' if fell else '▲'} {signed(flip.candidate - flip.base, 2)}",
         tone="bad" if fell else "good",
         parts=[
-            Preformatted(expected, "Expected"),
+            Preformatted(expected, f"Expected{which}"),
             Columns(
                 [
                     Preformatted(flip.base_response, "Base"),

@@ -72,52 +72,52 @@ def comparison_markdown(found: Comparison, *, flips: int = 20) -> str:
             ],
         ),
         facts(found),
+        *_categories(found),
+        *_flips(found, flips),
+        *_missing(found, flips),
     ]
-    if found.categories:
-        rows = [
-            [
-                one.category,
-                one.problems,
-                number(one.base_mean),
-                number(one.candidate_mean),
-                interval(one.delta, sign=True),
-                f"{one.p_adjusted:.3g}",
-            ]
-            for one in found.categories
-        ]
-        parts += [
-            "### Categories",
-            table(["category", "problems", "base", "candidate", "delta", "p (Holm)"], rows),
-        ]
-    if found.flips:
-        shown = found.flips[:flips]
-        rows = [
-            [
-                f.problem_idx,
-                number(f.base),
-                number(f.candidate),
-                f.expected,
-                f.base_response,
-                f.candidate_response,
-            ]
-            for f in shown
-        ]
-        parts += [
-            f"### Flipped problems ({len(shown)} of {len(found.flips)})",
-            table(["problem", "base", "candidate", "expected", "base's answer", "candidate's answer"], rows),
-        ]
-    if found.coverage.missing:
-        absent = found.coverage.missing[:flips]
-        parts += [
-            f"### Not compared ({len(absent)} of {len(found.coverage.missing)})",
-            table(
-                ["problem", "repeat", "base", "candidate"],
-                [[one.problem_idx, one.repeat, one.base, one.candidate] for one in absent],
-            ),
-        ]
     if found.caveats:
         parts += ["### Caveats", "\n".join(f"- {cell(words)}" for words in found.caveats)]
     return "\n\n".join(parts) + "\n"
+
+
+def _categories(found: Comparison) -> list[str]:
+    if not found.categories:
+        return []
+    rows = [
+        [
+            one.category,
+            one.problems,
+            number(one.base_mean),
+            number(one.candidate_mean),
+            interval(one.delta, sign=True),
+            f"{one.p_adjusted:.3g}",
+        ]
+        for one in found.categories
+    ]
+    columns = ["category", "problems", "base", "candidate", "delta", "p (Holm)"]
+    return ["### Categories", table(columns, rows)]
+
+
+def _flips(found: Comparison, most: int) -> list[str]:
+    if not found.flips:
+        return []
+    rows = [
+        [f"{one.problem_idx}, {one.of_repeat}" if one.of_repeat else one.problem_idx, number(one.base),
+         number(one.candidate), one.expected, one.base_response, one.candidate_response]
+        for one in found.flips[:most]
+    ]  # fmt: skip
+    columns = ["problem", "base", "candidate", "expected", "base's answer", "candidate's answer"]
+    return [f"### Flipped problems ({len(rows)} of {len(found.flips)})", table(columns, rows)]
+
+
+def _missing(found: Comparison, most: int) -> list[str]:
+    missing = found.coverage.missing
+    if not missing:
+        return []
+    rows = [[one.problem_idx, one.repeat, one.base, one.candidate] for one in missing[:most]]
+    title = f"### Not compared ({len(rows)} of {len(missing)})"
+    return [title, table(["problem", "repeat", "base", "candidate"], rows)]
 
 
 def facts(found: Comparison) -> str:

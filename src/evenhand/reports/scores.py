@@ -143,6 +143,8 @@ def _fold(example: Example) -> Fold:
     ]
     if example.extracted is not None:
         parts.append(Paragraph(f"Found in the response: {example.extracted}"))
+    if example.file:
+        parts.append(Paragraph(f"Line {example.line:,} of {example.file}"))
     return Fold(
         label=f"{example.line:,}",
         text=preview(example.response, 200),

@@ -17,7 +17,7 @@ from evenhand.core.errors import SandboxUnavailable
 from evenhand.sandbox import seccomp
 from evenhand.sandbox.cgroups import Group, Hierarchy, find_hierarchy, sweep
 from evenhand.sandbox.port import MEBIBYTE, SUPERVISOR_TASKS, Limits
-from evenhand.sandbox.worker import START_SECONDS, boot_text, guest_sources
+from evenhand.sandbox.worker import START_SECONDS, boot_text, compiled_guest, guest_sources
 
 NOBODY = 65534
 """The uid and gid that programs run as when this process is root: the limit on processes does not bind root."""
@@ -95,17 +95,7 @@ class Bubblewrap:
     def _compile_guest(self) -> None:
         """Let the interpreter compile the inside once, in a sandbox; later starts take its result."""
         worker = BubblewrapWorker(self, Limits(), guest=guest_sources(b"C"))
-        compiled = bytearray()
-        until = time.monotonic() + START_SECONDS
-        try:
-            while data := worker.receive(until):
-                compiled += data
-            said = worker.diagnostics()
-        finally:
-            worker.kill()
-        if not compiled.startswith(b"M"):
-            raise SandboxUnavailable(f"bubblewrap cannot start a sandbox here: {said or 'it said nothing'}")
-        self.guest = bytes(compiled)
+        self.guest = compiled_guest(worker, otherwise="bubblewrap cannot start a sandbox here")
 
 
 def _reachable_python() -> str:

@@ -12,7 +12,7 @@ from evenhand.core.errors import SandboxUnavailable
 from evenhand.sandbox import seccomp
 from evenhand.sandbox.engine import Engine, EngineError
 from evenhand.sandbox.port import MEBIBYTE, SUPERVISOR_TASKS, Limits
-from evenhand.sandbox.worker import START_SECONDS, boot_text, guest_sources
+from evenhand.sandbox.worker import boot_text, compiled_guest, guest_sources
 
 DEFAULT_SOCKET = "/var/run/docker.sock"
 DEFAULT_IMAGE = "python:3.12-slim"
@@ -124,19 +124,8 @@ class Docker:
     def _compile_guest(self) -> None:
         """Let the image's interpreter compile the inside once; later starts take its result."""
         worker = DockerWorker(self, Limits(), guest_sources(b"C", filter_program=self.filter))
-        compiled = bytearray()
-        until = time.monotonic() + START_SECONDS
-        try:
-            while data := worker.receive(until):
-                compiled += data
-            said = worker.diagnostics()
-        finally:
-            worker.kill()
-        if not compiled.startswith(b"M"):
-            raise SandboxUnavailable(
-                f"the image {self.options.image} cannot run Python: {said or 'it said nothing'}"
-            )
-        self.guest = bytes(compiled)
+        otherwise = f"the image {self.options.image} cannot run Python"
+        self.guest = compiled_guest(worker, otherwise=otherwise)
 
 
 def _how_to_fix(error: EngineError, options: DockerOptions) -> str:

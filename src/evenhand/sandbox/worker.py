@@ -9,7 +9,7 @@ import time
 from importlib.resources import files
 from typing import Any, Protocol, cast
 
-from evenhand.core.errors import ScoringError
+from evenhand.core.errors import SandboxUnavailable, ScoringError
 from evenhand.sandbox.port import Ending, Execution, Limits, Program, Reason, Usage, Verdict
 
 GRACE_SECONDS = 3.0
@@ -51,6 +51,24 @@ class Worker(Protocol):
 
     def kill(self) -> None:
         """End everything inside at once and free what it held."""
+
+
+def compiled_guest(worker: Worker, *, otherwise: str) -> bytes:
+    """What the sources of the inside come to, compiled by the worker's own interpreter: later starts take it.
+
+    `SandboxUnavailable`, beginning with `otherwise`, when the worker does not answer.
+    """
+    compiled = bytearray()
+    until = time.monotonic() + START_SECONDS
+    try:
+        while data := worker.receive(until):
+            compiled += data
+        errors = worker.diagnostics()
+    finally:
+        worker.kill()
+    if not compiled.startswith(b"M"):
+        raise SandboxUnavailable(f"{otherwise}: {errors or 'it said nothing'}")
+    return bytes(compiled)
 
 
 def boot_text() -> str:

@@ -15,7 +15,7 @@ from evenhand.core.ids import new_id
 from evenhand.server.call import Call
 from evenhand.server.config import ServerConfig
 from evenhand.server.http.answers import Answer, StreamingAnswer, answer_for, error_answer
-from evenhand.server.http.auth import Access
+from evenhand.server.http.auth import Access, bearer_of
 from evenhand.server.http.bodies import (
     OFF_LOOP_BYTES,
     Disconnected,
@@ -229,6 +229,8 @@ class Application:
             access = await self._session(route, headers)
         else:
             authorization = headers.get(b"authorization")
+            if route.takes_basic:
+                authorization = bearer_of(authorization)
             known = self.service.authenticator.cached_access(authorization)
             if known is None:
                 client = scope.get("client")

@@ -16,14 +16,21 @@ from evenhand.server.jobs.judge_models import JudgeModels
 from evenhand.server.jobs.runner import JobRunner
 from evenhand.server.jobs.scorers import Scorers
 from evenhand.store.backfills import next_step, take_step
+from evenhand.store.connection import Connection
 from evenhand.store.database import Database
+from evenhand.store.deleting import any_removal, remove_more, retain, with_retention
 from evenhand.store.idempotency import forget_old
 from evenhand.store.people import forget_ended
+from evenhand.store.texts import forget_old_texts
 
 log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
 BACKFILL_SECONDS = 2.0
 """How often a server looks for backfills that another one, or a stopped one, left."""
+REMOVAL_SECONDS = 60.0
+"""The same for what is to be deleted, and for traces that are too old."""
+REMOVAL_PAUSE = 0.005
+"""Seconds between two steps, in which other writes have their turn."""
 
 BackgroundTask = Callable[["Service"], Awaitable[None]]
 """Runs beside the requests until it is cancelled."""
@@ -48,7 +55,8 @@ class Service:
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.stopping = False
         self._backfills = asyncio.Event()
-        self._background: tuple[BackgroundTask, ...] = (housekeeping, run_jobs, run_backfills)
+        self._removals = asyncio.Event()
+        self._background: tuple[BackgroundTask, ...] = (housekeeping, run_jobs, run_backfills, run_removals)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -65,12 +73,44 @@ class Service:
         """There is a new backfill: look at once."""
         self._backfills.set()
 
-    async def backfill_asked(self, seconds: float) -> None:
-        """Wait until there is a new backfill, or for so long."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._backfills.wait()
-        self._backfills.clear()
+    def wake_removals(self) -> None:
+        """There is something to be deleted: look at once."""
+        self._removals.set()
+
+    async def backfill_asked(self) -> None:
+        """Wait until there is a new backfill, or until it is time to look what another server left."""
+        await _asked(self._backfills, BACKFILL_SECONDS)
+
+    async def removal_asked(self) -> None:
+        """The same for deletions."""
+        await _asked(self._removals, REMOVAL_SECONDS)
+
+
+async def _asked(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    event.clear()
+
+
+async def _step_by_step(service: Service, step: Callable[[Connection], bool]) -> None:
+    more = True
+    while more:
+        more = await service.database.write(step)
+        await asyncio.sleep(REMOVAL_PAUSE)
+
+
+async def run_removals(service: Service) -> None:
+    """Delete what was asked for, and what is older than its project keeps, in small steps beside other writes."""
+    while True:
+        try:
+            if await service.database.read(any_removal):
+                await _step_by_step(service, remove_more)
+            for project_id, days in await service.database.read(with_retention):
+                await _step_by_step(service, partial(retain, project_id=project_id, days=days))
+        except Exception as error:
+            log.warning("deleting cannot go on", extra={"fields": {"error": type(error).__name__}})
+        await service.removal_asked()
 
 
 async def run_backfills(service: Service) -> None:
@@ -91,7 +131,7 @@ async def run_backfills(service: Service) -> None:
             last = ""
             log.warning("a backfill cannot go on", extra={"fields": {"error": type(error).__name__}})
         if not busy:
-            await service.backfill_asked(BACKFILL_SECONDS)
+            await service.backfill_asked()
 
 
 async def run_jobs(service: Service) -> None:
@@ -100,11 +140,12 @@ async def run_jobs(service: Service) -> None:
 
 
 async def housekeeping(service: Service) -> None:
-    """Forget old idempotency keys, login links and sessions now and then."""
+    """Forget old idempotency keys, login links, browser sessions and texts of spans that never came, now and then."""
     while True:
         try:
             await service.database.write(forget_old)
             await service.database.write(forget_ended)
+            await service.database.write(forget_old_texts)
         except Exception as error:
             log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

@@ -9,7 +9,7 @@ from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
 from evenhand.store.datasets import ItemText, add_item
 from evenhand.store.projects import Scope, not_found
-from evenhand.store.traces import find_trace, raw
+from evenhand.store.traces import find_trace, first_call, raw
 
 _COLUMNS = "id, project_id, trace_id, span_id, annotator, label, correction, notes, created_at"
 
@@ -108,7 +108,13 @@ def to_dataset_item(
     trace = find_trace(
         connection, annotation.trace_id, scope=annotation.project_id, project_id=annotation.project_id
     )
-    root = connection.one("SELECT input FROM spans WHERE trace_key = ? AND id = ?", trace[0], trace[3] or "")
+    root = connection.one(
+        "SELECT input, output FROM spans WHERE trace_key = ? AND id = ?", trace[0], trace[3] or ""
+    )
+    if root == (None, None):
+        # What is shown for a root without texts.
+        call = first_call(connection, trace[0])
+        root = root if call is None else call[1:]
     if root is None:
         raise Refusal("NO_ROOT_SPAN", "The trace has no root span yet.", {"trace_id": annotation.trace_id})
     if root[0] is None or root[0] == "null":

@@ -48,9 +48,11 @@ class TraceSpans(NamedTuple):
     counts: tuple[int, int, int]
     """Numbers of spans, errors and tokens."""
     session_id: str | None
-    """The first session that is named."""
+    """The root's session, else the first that is named."""
     user_id: str | None
-    """The first user that is named."""
+    """The root's user, else the first that is named."""
+    root_names: tuple[bool, bool]
+    """Whether the root names session and user: then they hold, whatever other spans said before."""
     cost_pico: int | None
     """The sum of the known costs; None when none is."""
     calls: tuple[int, int]
@@ -124,8 +126,9 @@ def _trace_spans(spans: list[SpanRecord], values: list[Value]) -> TraceSpans:
         None if root is None else _facts(root),
         models,
         (len(spans), errors, tokens),
-        session_id,
-        user_id,
+        session_id if root is None else root.session_id or session_id,
+        user_id if root is None else root.user_id or user_id,
+        (root is not None and root.session_id is not None, root is not None and root.user_id is not None),
         cost,
         (known, unknown),
     )

@@ -11,6 +11,7 @@ from evenhand.store.connection import Connection
 from evenhand.store.inline import InlineResult, attach
 from evenhand.store.projects import Scope, create_project, must_be_made
 from evenhand.store.targets import Target
+from evenhand.store.texts import Texts, add_texts
 
 
 class Sender(NamedTuple):
@@ -45,6 +46,14 @@ def store_spans(connection: Connection, sender: Sender, batch: Batch, *, resend:
     if missing:
         create_project(connection, project_id=batch.project_id, name=batch.project_id)
     return spans.write(connection, checked)
+
+
+def store_texts(connection: Connection, sender: Sender, texts: Texts) -> list[str]:
+    """Store texts that came as log records; why some were left out."""
+    known = connection.one("SELECT 1 FROM projects WHERE id = ?", texts.project_id) is not None
+    if must_be_made(texts.project_id, known=known, scope=sender.scope, may_create=sender.may_create):
+        create_project(connection, project_id=texts.project_id, name=texts.project_id)
+    return add_texts(connection, texts)
 
 
 def store_batches(connection: Connection, batches: Sequence[SpanBatch]) -> list[SpansAccepted | Exception]:

@@ -6,10 +6,11 @@ from typing import NamedTuple, TypeVar
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import Project
 from evenhand.core.timestamps import format_instant, now
-from evenhand.store.connection import Connection
+from evenhand.store.connection import Connection, Row
 
 T = TypeVar("T")
 DEFAULT = "default"
+_COLUMNS = "id, name, created_at, retain_days"
 Scope = str | None
 """The only project that the caller may see; None sees all."""
 
@@ -20,14 +21,24 @@ def not_found(kind: str, object_id: str) -> Refusal:
 
 
 def project_exists(connection: Connection, project_id: str) -> bool:
-    return connection.one("SELECT 1 FROM projects WHERE id = ?", project_id) is not None
+    row = connection.one("SELECT deleted_at FROM projects WHERE id = ?", project_id)
+    if row is not None and row[0] is not None:
+        raise being_deleted(project_id)
+    return row is not None
+
+
+def being_deleted(project_id: str) -> Refusal:
+    """The answer to a write into a project that is on its way out."""
+    return Refusal(
+        "CONFLICT", f"The project '{project_id[:200]}' is being deleted.", {"id": project_id[:200]}
+    )
 
 
 def create_project(connection: Connection, *, project_id: str, name: str, scope: Scope = None) -> Project:
     """`NOT_FOUND` for a caller who sees only another project."""
     if scope is not None and scope != project_id:
         raise not_found("project", project_id)
-    if connection.one("SELECT 1 FROM projects WHERE id = ?", project_id):
+    if project_exists(connection, project_id):
         raise Refusal("CONFLICT", f"There is a project '{project_id}' already.", {"id": project_id})
     project = Project(id=project_id, name=name, created_at=format_instant(now()))
     connection.run(
@@ -71,19 +82,35 @@ def must_be_made(project_id: str, *, known: bool, scope: Scope, may_create: bool
 
 
 def get_project(connection: Connection, project_id: str, *, scope: Scope) -> Project:
-    row = connection.one("SELECT id, name, created_at FROM projects WHERE id = ?", project_id)
+    row = connection.one(f"SELECT {_COLUMNS} FROM projects WHERE id = ? AND deleted_at IS NULL", project_id)  # noqa: S608  constant columns
     if row is None or (scope is not None and scope != project_id):
         raise not_found("project", project_id)
-    return Project(id=row[0], name=row[1], created_at=row[2])
+    return _project(row)
+
+
+def change_project(
+    connection: Connection, project_id: str, *, name: str | None, retain_days: int | None, scope: Scope
+) -> Project:
+    """Give it another name or another time to keep traces (0: for ever); None leaves things as they are."""
+    project = get_project(connection, project_id, scope=scope)
+    kept = project.retain_days if retain_days is None else retain_days or None
+    connection.run(
+        "UPDATE projects SET name = ?, retain_days = ? WHERE id = ?", name or project.name, kept, project_id
+    )
+    return get_project(connection, project_id, scope=scope)
+
+
+def _project(row: Row) -> Project:
+    return Project(id=row[0], name=row[1], created_at=row[2], retain_days=row[3])
 
 
 def list_projects(connection: Connection, *, scope: Scope, after: str | None, limit: int) -> list[Project]:
     """By id."""
     where, values = ("", ()) if scope is None else (" AND id = ?", (scope,))
     rows = connection.all(
-        f"SELECT id, name, created_at FROM projects WHERE id > ?{where} ORDER BY id LIMIT ?",  # noqa: S608  constant texts
+        f"SELECT {_COLUMNS} FROM projects WHERE id > ?{where} AND deleted_at IS NULL ORDER BY id LIMIT ?",  # noqa: S608  constant texts
         after or "",
         *values,
         limit,
     )
-    return [Project(id=row[0], name=row[1], created_at=row[2]) for row in rows]
+    return [_project(row) for row in rows]

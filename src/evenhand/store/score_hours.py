@@ -49,6 +49,30 @@ def add_to_hours(connection: Connection, stamp: str, scores: Iterable[tuple[str,
     connection.run_many(_UPSERT, rows)
 
 
+def take_from_hours(connection: Connection, scores: Iterable[tuple[str, str, str, float | None]]) -> None:
+    """Count deleted scores out: project, scorer, instant, number or None. The least and greatest number of an hour
+    stay as limits; an hour without scores goes."""
+    gone: defaultdict[HourKey, list[float | None]] = defaultdict(list)
+    for project_id, scorer_name, stamp, number in scores:
+        gone[HourKey(project_id, scorer_name, stamp[:HOUR])].append(number)
+    for key in sorted(gone):
+        numbers = [number for number in gone[key] if number is not None]
+        connection.run(
+            "UPDATE score_hours SET score_count = score_count - ?, total = total - ?, squares = squares - ?,"
+            " label_count = label_count - ? WHERE project_id = ? AND scorer_name = ? AND hour = ?",
+            len(numbers),
+            sum(numbers),
+            sum(number * number for number in numbers),
+            len(gone[key]) - len(numbers),
+            *key,
+        )
+        connection.run(
+            "DELETE FROM score_hours WHERE project_id = ? AND scorer_name = ? AND hour = ? AND score_count = 0"
+            " AND label_count = 0",
+            *key,
+        )
+
+
 def count_hours_again(connection: Connection, keys: Iterable[HourKey]) -> None:
     """After scores of these hours were deleted."""
     for key in sorted(set(keys)):

@@ -13,7 +13,7 @@ from evenhand.core.objects.scores import ListedScore, Score, Source, TargetType
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row, Value
 from evenhand.store.pages import LAST, oldest_first
-from evenhand.store.projects import not_found
+from evenhand.store.projects import Scope, not_found
 from evenhand.store.score_hours import HOUR, add_to_hours
 from evenhand.store.targets import Target, TargetName, find_targets
 from evenhand.store.totals import Counted, Key, add_to_totals
@@ -287,10 +287,9 @@ def _listed(connection: Connection, rows: list[Row]) -> list[ListedScore]:
     ]
 
 
-def get_score(connection: Connection, score_id: str) -> Score:
-    """One score; the caller has checked that it may be seen."""
-    row = connection.one(f"SELECT {_COLUMNS} FROM scores WHERE id = ?", score_id)  # noqa: S608  constant columns
-    if row is None:
+def get_score(connection: Connection, score_id: str, *, scope: Scope) -> Score:
+    row = connection.one(f"SELECT {_COLUMNS}, project_id FROM scores WHERE id = ?", score_id)  # noqa: S608  constant columns
+    if row is None or scope not in (None, row[14]):
         raise not_found("score", score_id)
     return _score(row)
 

@@ -1,7 +1,6 @@
 """Sessions: the traces of one conversation. Their sums are those of their traces, made when they are asked for."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 from evenhand.core.objects.traces import Session
 from evenhand.core.spans import PICO
@@ -69,15 +68,3 @@ def _users(connection: Connection, project_id: str, ids: list[str]) -> defaultdi
         if len(users[session_id]) < MAX_USERS:
             users[session_id].append(user_id)
     return users
-
-
-def forget_empty(connection: Connection, project_id: str, ids: Iterable[str | None]) -> None:
-    """Forget those of the sessions that have no trace any more."""
-    named = sorted({session_id for session_id in ids if session_id is not None})
-    if named:
-        connection.run(
-            "DELETE FROM sessions WHERE project_id = ? AND id IN [?] AND NOT EXISTS"
-            " (SELECT 1 FROM traces WHERE traces.project_id = sessions.project_id AND traces.session_id = sessions.id)",
-            project_id,
-            named,
-        )

@@ -9,7 +9,7 @@ from evenhand.core.objects.datasets import DatasetItem
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import ItemText, add_item, get_dataset
 from evenhand.store.projects import Scope, not_found
-from evenhand.store.traces import find_trace
+from evenhand.store.traces import find_trace, first_call
 
 
 class SpanItem(Struct, frozen=True, kw_only=True):
@@ -42,6 +42,9 @@ def add_span_item(connection: Connection, dataset_id: str, wanted: SpanItem, *, 
     if row is None:
         raise not_found("span", span_id)
     given, output = row
+    if given is None and output is None and span_id == trace[3]:
+        # As the trace shows it: a root without texts has those of its first model call.
+        _, given, output = first_call(connection, trace[0]) or (None, None, None)
     if given is None or given == "null":
         raise Refusal(
             "INVALID_REQUEST",

@@ -10,10 +10,13 @@ from evenhand.core.ids import new_id
 from evenhand.core.objects.jobs import Rule
 from evenhand.core.spans import MOST_PICO, SpanRecord, cycle_members, instant
 from evenhand.core.timestamps import format_instant
-from evenhand.store.arrivals import SPAN_COLUMNS, Batch, RootFields, prepare, with_models
+from evenhand.store.arrivals import SPAN_COLUMNS, Batch, RootFields, TraceSpans, prepare, with_models
 from evenhand.store.connection import Connection, Value
 from evenhand.store.jobs import add_jobs
+from evenhand.store.projects import being_deleted
 from evenhand.store.scoring_rules import ask_rules, jobs_for
+from evenhand.store.session_rows import forget_empty
+from evenhand.store.texts import ask_waiting, join_waiting
 
 _TRACE_COLUMNS = (
     "trace_key", "id", "created_at", "root_span_id", "root_name", "root_duration_ms", "metadata", "facets", "models",
@@ -43,6 +46,8 @@ class Known(NamedTuple):
     """Whether its project is there."""
     rules: list[Rule]
     """The project's rules of online scoring."""
+    waiting: set[str]
+    """Those of its traces that log records brought texts for."""
     traces: dict[str, Stored]
     """Those of its traces that are there already, by id."""
 
@@ -80,7 +85,7 @@ class Checked(NamedTuple):
 def look(connection: Connection, batch: Batch) -> Known:
     """What is stored beside a batch, in one question."""
     with connection.pipelined():
-        project = connection.ask("SELECT 1 FROM projects WHERE id = ?", batch.project_id)
+        project = connection.ask("SELECT deleted_at FROM projects WHERE id = ?", batch.project_id)
         rules = ask_rules(connection, batch.project_id)
         traces = connection.look_up(
             "id, trace_key, models, root_span_id, root_name, root_duration_ms, metadata, facets, session_id, user_id,"
@@ -89,9 +94,14 @@ def look(connection: Connection, batch: Batch) -> Known:
             list(batch.by_trace),
             batch.project_id,
         )
+        waiting = ask_waiting(connection, batch.project_id, list(batch.by_trace))
+    found = project()
+    if found and found[0][0] is not None:
+        raise being_deleted(batch.project_id)
     return Known(
-        bool(project()),
+        bool(found),
         rules(),
+        waiting(),
         {row[0]: Stored(row[1], RootFields(*row[3:8]), row[2], *row[8:]) for row in traces()},
     )
 
@@ -129,6 +139,13 @@ def write(connection: Connection, checked: Checked) -> Ingested:
     """Store a batch in the transaction that checked it."""
     fresh = checked.fresh
     keys = _write(connection, checked.known.traces, fresh)
+    if checked.known.waiting:
+        join_waiting(
+            connection,
+            fresh.project_id,
+            {trace_id: key for trace_id, key in keys.items() if trace_id in checked.known.waiting},
+            [(span.trace_id, span.id) for span in fresh.spans],
+        )
     jobs = add_jobs(connection, jobs_for(checked.known.rules, fresh.spans, keys))
     return Ingested(keys, checked.faults, len(jobs))
 
@@ -257,6 +274,7 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
     new: list[Value] = []
     known: list[tuple[Value, ...]] = []
     sessions: dict[str, None] = {}
+    left: list[str | None] = []
     for trace_id, arriving in batch.by_trace.items():
         stored = traces.get(trace_id)
         if stored is None:
@@ -272,10 +290,12 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
             facts = stored.facts
             if arriving.root is not None and facts.root_span_id is None:
                 facts = arriving.root
-            session_id = None if stored.session_id else arriving.session_id
+            session_id, user_id = _belongs(stored, arriving)
+            if stored.session_id not in (None, session_id):
+                left.append(stored.session_id)
             known.append((
                 *facts, with_models(stored.models, arriving.models), *arriving.counts,
-                stored.session_id or arriving.session_id, stored.user_id or arriving.user_id,
+                session_id, user_id,
                 sum_of_costs(stored.cost_pico, arriving.cost_pico), *arriving.calls, key,
             ))  # fmt: skip
         if session_id is not None:
@@ -293,10 +313,22 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
             "INSERT INTO sessions (project_id, id, session_key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             [(batch.project_id, session_id, new_id()) for session_id in sessions],
         )
+        forget_empty(connection, batch.project_id, left)
     batch.values[:: len(SPAN_COLUMNS)] = span_keys
     always = {"project_id": batch.project_id, "received_at": batch.received_at}
     connection.insert_many("spans", always, SPAN_COLUMNS, batch.values)
     return keys
+
+
+def _belongs(stored: Stored, arriving: TraceSpans) -> tuple[str | None, str | None]:
+    """The session and user of a trace: its root's, else those that were named first."""
+    session_id, user_id = stored.session_id or arriving.session_id, stored.user_id or arriving.user_id
+    if stored.facts.root_span_id is None:
+        if arriving.root_names[0]:
+            session_id = arriving.session_id
+        if arriving.root_names[1]:
+            user_id = arriving.user_id
+    return session_id, user_id
 
 
 def sum_of_costs(one: int | None, other: int | None) -> int | None:

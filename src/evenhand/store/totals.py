@@ -15,7 +15,7 @@ from evenhand.store.connection import Connection, Row
 EXACT = Context(prec=1_000, Emin=-999_999, Emax=999_999, traps=[Inexact])
 ZERO = Decimal(0)
 
-_UPSERT_SCORER = """INSERT INTO scorer_totals (experiment_id, scorer_name, score_count, total, squares, minimum,
+UPSERT_SCORER = """INSERT INTO scorer_totals (experiment_id, scorer_name, score_count, total, squares, minimum,
     maximum, label_count, run_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (experiment_id, scorer_name) DO UPDATE SET score_count = excluded.score_count,
     total = excluded.total, squares = excluded.squares, minimum = excluded.minimum, maximum = excluded.maximum,
@@ -23,10 +23,11 @@ _UPSERT_SCORER = """INSERT INTO scorer_totals (experiment_id, scorer_name, score
 _UPSERT_LABEL = """INSERT INTO label_totals (experiment_id, scorer_name, label_hash, label, score_count)
     VALUES (?, ?, ?, ?, ?) ON CONFLICT (experiment_id, scorer_name, label_hash)
     DO UPDATE SET score_count = label_totals.score_count + excluded.score_count"""
-_UPSERT_ITEM = """INSERT INTO item_totals (experiment_id, scorer_name, dataset_item_id, score_count, passes, total,
-    label_count, label) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+UPSERT_ITEM = """INSERT INTO item_totals (experiment_id, scorer_name, dataset_item_id, score_count, passes, total,
+    label_count, label, minimum, maximum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (experiment_id, scorer_name, dataset_item_id) DO UPDATE SET score_count = excluded.score_count,
-    passes = excluded.passes, total = excluded.total, label_count = excluded.label_count, label = excluded.label"""
+    passes = excluded.passes, total = excluded.total, label_count = excluded.label_count, label = excluded.label,
+    minimum = excluded.minimum, maximum = excluded.maximum"""
 _UPSERT_CLUSTER = """INSERT INTO cluster_totals (experiment_id, scorer_name, score_count, passes, items, total,
     squares) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (experiment_id, scorer_name, score_count, passes) DO UPDATE SET items = excluded.items,
@@ -67,6 +68,8 @@ class ItemTotals(NamedTuple):
     total: Decimal = ZERO
     label_count: int = 0
     label: str | None = None
+    minimum: float | None = None
+    maximum: float | None = None
 
 
 class ClusterTotals(NamedTuple):
@@ -90,11 +93,11 @@ def add_to_totals(connection: Connection, scores: dict[Key, list[Counted]]) -> N
     keys = sorted(scores)
     asked = _ask_scorers(connection, sorted({key[0] for key in keys}), sorted({key[1] for key in keys}))
     asked_items = {
-        key: _ask_items(connection, key, sorted({score.item_id for score in scores[key]})) for key in keys
+        key: ask_items(connection, key, sorted({score.item_id for score in scores[key]})) for key in keys
     }
-    asked_clusters = {key: _ask_clusters(connection, *key) for key in keys}
+    asked_clusters = {key: ask_clusters(connection, *key) for key in keys}
     stored = _read_scorers(asked)
-    items = {key: _read_items(ask) for key, ask in asked_items.items()}
+    items = {key: read_items(ask) for key, ask in asked_items.items()}
     new_runs = _new_runs(connection, scores, items)
     scorer_rows: list[tuple[str | int | float | None, ...]] = []
     label_rows: list[tuple[str | int, ...]] = []
@@ -108,7 +111,7 @@ def add_to_totals(connection: Connection, scores: dict[Key, list[Counted]]) -> N
         if after.label_count != before.label_count:
             label_rows += _label_rows(key, scores[key])
         _add_items(connection, key, scores[key], items[key], asked_clusters[key])
-    connection.run_many(_UPSERT_SCORER, scorer_rows)
+    connection.run_many(UPSERT_SCORER, scorer_rows)
     if label_rows:
         connection.run_many(_UPSERT_LABEL, label_rows)
 
@@ -166,30 +169,38 @@ def _add_items(
     for score in scores:
         by_item[score.item_id].append(score)
     moves: list[tuple[ItemTotals, ItemTotals]] = []
-    rows: list[tuple[str | int | None, ...]] = []
+    rows: list[tuple[str | int | float | None, ...]] = []
     for item_id in sorted(by_item):
         before = stored.get(item_id, _NO_SCORES)
         after = item_with_scores(before, by_item[item_id])
         moves.append((before, after))
-        rows.append(
-            (*key, item_id, after.score_count, after.passes, str(after.total), after.label_count, after.label)
-        )
-    connection.run_many(_UPSERT_ITEM, rows)
-    _move_clusters(connection, key, moves, clusters)
+        rows.append(item_row(key, item_id, after))
+    connection.run_many(UPSERT_ITEM, rows)
+    move_clusters(connection, key, moves, clusters)
+
+
+def item_row(key: Key, item_id: str, totals: ItemTotals) -> tuple[str | int | float | None, ...]:
+    return (
+        *key, item_id, totals.score_count, totals.passes, str(totals.total), totals.label_count, totals.label,
+        totals.minimum, totals.maximum,
+    )  # fmt: skip
 
 
 def item_with_scores(before: ItemTotals, scores: Iterable[Counted]) -> ItemTotals:
-    count, passes, total, labels, label = before
+    count, passes, total, labels, label, low, high = before
     for score in scores:
-        if score.number is None:
+        number = score.number
+        if number is None:
             labels, label = labels + 1, score.label
         else:
-            count, total = count + 1, EXACT.add(total, decimal_of(score.number))
-            passes += score.number == 1.0
-    return ItemTotals(count, passes, total, labels, label)
+            count, total = count + 1, EXACT.add(total, decimal_of(number))
+            passes += number == 1.0
+            low = number if low is None or number < low else low
+            high = number if high is None or number > high else high
+    return ItemTotals(count, passes, total, labels, label, low, high)
 
 
-def _move_clusters(
+def move_clusters(
     connection: Connection, key: Key, moves: Sequence[tuple[ItemTotals, ItemTotals]], clusters: Ask
 ) -> None:
     """Items go from the cluster of their old counts to that of their new ones."""
@@ -248,10 +259,10 @@ def cluster_totals(
     connection: Connection, experiment_id: str, scorer_name: str
 ) -> dict[tuple[int, int], ClusterTotals]:
     """By number of scores and of passes; clusters that lost all their items are still there, with a count of 0."""
-    return _read_clusters(_ask_clusters(connection, experiment_id, scorer_name))
+    return _read_clusters(ask_clusters(connection, experiment_id, scorer_name))
 
 
-def _ask_clusters(connection: Connection, experiment_id: str, scorer_name: str) -> Ask:
+def ask_clusters(connection: Connection, experiment_id: str, scorer_name: str) -> Ask:
     return connection.ask_texts(
         "score_count, passes, items, total, squares",
         "FROM cluster_totals WHERE experiment_id = ? AND scorer_name = ?",
@@ -276,17 +287,17 @@ def label_totals(connection: Connection, experiment_id: str) -> dict[str, dict[s
     return found
 
 
-def _ask_items(connection: Connection, key: Key, ids: Sequence[str]) -> Ask:
-    return connection.ask_texts(
-        "dataset_item_id, score_count, passes, total, label_count, label",
+def ask_items(connection: Connection, key: Key, ids: Sequence[str]) -> Ask:
+    return connection.look_up(
+        "dataset_item_id, score_count, passes, total, label_count, label, minimum, maximum",
         "FROM item_totals WHERE experiment_id = ? AND scorer_name = ? AND dataset_item_id IN [?]",
         *key,
         ids,
     )
 
 
-def _read_items(ask: Ask) -> dict[str, ItemTotals]:
-    return {row[0]: ItemTotals(row[1], row[2], Decimal(row[3]), row[4], row[5]) for row in ask()}
+def read_items(ask: Ask) -> dict[str, ItemTotals]:
+    return {row[0]: ItemTotals(row[1], row[2], Decimal(row[3]), *row[4:]) for row in ask()}
 
 
 def item_totals(
@@ -295,11 +306,12 @@ def item_totals(
     """By scorer (all, or the one named), then by item."""
     found: dict[str, dict[str, ItemTotals]] = {}
     for row in connection.all(
-        "SELECT scorer_name, dataset_item_id, score_count, passes, total, label_count, label FROM item_totals"
+        "SELECT scorer_name, dataset_item_id, score_count, passes, total, label_count, label, minimum, maximum"
+        " FROM item_totals"
         " WHERE experiment_id = ? AND (? = '' OR scorer_name = ?)",
         experiment_id,
         scorer_name or "",
         scorer_name or "",
     ):
-        found.setdefault(row[0], {})[row[1]] = ItemTotals(row[2], row[3], Decimal(row[4]), row[5], row[6])
+        found.setdefault(row[0], {})[row[1]] = ItemTotals(row[2], row[3], Decimal(row[4]), *row[5:])
     return found

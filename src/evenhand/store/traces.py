@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from evenhand.core.ids import new_id
 from evenhand.core.objects.annotations import Queued, QueuedRoot, QueuedSince, QueueItem, QueueStatus
-from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.scores import Score
 from evenhand.core.objects.traces import Span, SpanError, Trace, TraceRow
 from evenhand.core.spans import dollars, instant
@@ -18,7 +19,6 @@ from evenhand.store.connection import Bound, Connection, Row
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.scores import scores_of_trace
-from evenhand.store.sessions import forget_empty
 from evenhand.store.spans import created_at_of
 
 _TRACE = (
@@ -112,8 +112,44 @@ def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id
         queued_at=_queued_at(row),
         created_at=row[11],
         metadata=Raw(row[12].encode()),
-        spans=[_span(span, row[1], scores.get(span[0], [])) for span in spans],
+        spans=_with_texts_of_root([_span(span, row[1], scores.get(span[0], [])) for span in spans], row[3]),
     )
+
+
+def _with_texts_of_root(spans: list[Span], root_id: str | None) -> list[Span]:
+    """The spans by start; a root without texts shows those of the first model call, and says so."""
+    place = next((index for index, span in enumerate(spans) if span.id == root_id), None)
+    if place is None or spans[place].input is not None or spans[place].output is not None:
+        return spans
+    call = next((span for span in spans if _shows_texts(span)), None)
+    if call is not None:
+        spans[place] = replace(
+            spans[place],
+            input=call.input,
+            output=call.output,
+            input_from_span_id=None if call.input is None else call.id,
+            output_from_span_id=None if call.output is None else call.id,
+        )
+    return spans
+
+
+def _shows_texts(span: Span) -> bool:
+    is_call = span.model is not None or span.tokens_input is not None or span.tokens_output is not None
+    return is_call and not span.is_total and (span.input is not None or span.output is not None)
+
+
+def first_call(connection: Connection, trace_key: str) -> Row | None:
+    """Id, input and output of the model call whose texts a root without any shows."""
+    calls = (
+        "FROM spans WHERE trace_key = ? AND is_total = 0 AND (input IS NOT NULL OR output IS NOT NULL)"
+        " AND (model IS NOT NULL OR tokens_input IS NOT NULL OR tokens_output IS NOT NULL)"
+    )
+    rows = connection.all(
+        f"SELECT id, input, output {calls} AND start_us = (SELECT MIN(start_us) {calls})",
+        trace_key,
+        trace_key,
+    )
+    return min(rows, default=None, key=itemgetter(0))
 
 
 def list_traces(
@@ -164,18 +200,6 @@ def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[
     if narrow.in_queue is not None:
         parts.append("queue_key IS NOT NULL" if narrow.in_queue else "queue_key IS NULL")
     return "".join(f" AND {part}" for part in parts), values
-
-
-def delete_trace(
-    connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
-) -> Deleted:
-    """The trace, its spans and their scores. Annotations stay: they are what a person said."""
-    row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
-    connection.run("DELETE FROM scores WHERE trace_key = ?", row[0])
-    connection.run("DELETE FROM spans WHERE trace_key = ?", row[0])
-    connection.run("DELETE FROM traces WHERE trace_key = ?", row[0])
-    forget_empty(connection, row[2], [row[14]])
-    return Deleted(deleted=True, id=trace_id)
 
 
 def queue_trace(
@@ -240,10 +264,23 @@ def _roots(connection: Connection, rows: Sequence[Row]) -> dict[str, QueuedRoot]
         " WHERE traces.trace_key IN [?]",
         [row[0] for row in rows],
     )()
-    return {
-        key: QueuedRoot(id=span_id, name=name, input=raw(read), output=raw(written), duration_ms=duration)
-        for key, span_id, name, read, written, duration in found
-    }
+    return {key: _queued_root(connection, key, root) for key, *root in found}
+
+
+def _queued_root(connection: Connection, key: str, root: Sequence[Any]) -> QueuedRoot:
+    span_id, name, read, written, duration = root
+    source: str | None = None
+    if read is None and written is None:
+        source, read, written = first_call(connection, key) or (None, None, None)
+    return QueuedRoot(
+        id=span_id,
+        name=name,
+        input=raw(read),
+        output=raw(written),
+        input_from_span_id=None if read is None else source,
+        output_from_span_id=None if written is None else source,
+        duration_ms=duration,
+    )
 
 
 def raw(text: str | None) -> Raw | None:
@@ -262,6 +299,8 @@ def _span(row: Row, trace_id: str, scores: list[Score]) -> Span:
         duration_ms=row[5],
         input=raw(row[6]),
         output=raw(row[7]),
+        input_from_span_id=None,
+        output_from_span_id=None,
         tokens_input=row[8],
         tokens_output=row[9],
         model=row[10],

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from evenhand.store.connection import Connection
 from evenhand.store.totals import EXACT, ZERO, ScorerTotals, decimal_of
 
-_UPSERT = """INSERT INTO version_totals (experiment_id, scorer_name, canonical_name, version, score_count, total, minimum,
+UPSERT_VERSION = """INSERT INTO version_totals (experiment_id, scorer_name, canonical_name, version, score_count, total, minimum,
     maximum, label_count, options, options_differ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (experiment_id, scorer_name, canonical_name, version) DO UPDATE SET score_count = excluded.score_count,
     total = excluded.total, minimum = excluded.minimum, maximum = excluded.maximum, label_count = excluded.label_count,
-    options_differ = excluded.options_differ"""
+    options = excluded.options, options_differ = excluded.options_differ"""
 _COLUMNS = (
     "experiment_id, scorer_name, canonical_name, version, score_count, total, minimum, maximum, label_count,"
     " options, options_differ"
@@ -107,11 +107,16 @@ def add_to_versions(connection: Connection, scores: Mapping[VersionKey, Sequence
     rows = []
     for key in sorted(scores):
         after = with_computed(stored.get(key, VersionTotals()), scores[key])
-        rows.append(
-            (*key, after.score_count, str(after.total), after.minimum, after.maximum, after.label_count,
-             after.options, after.options_differ)
-        )  # fmt: skip
-    connection.run_many(_UPSERT, rows)
+        rows.append(version_row(key, after))
+    connection.run_many(UPSERT_VERSION, rows)
+
+
+def version_row(key: VersionKey, totals: VersionTotals) -> tuple[str | int | float | None, ...]:
+    """The values of `UPSERT_VERSION`."""
+    return (
+        *key, totals.score_count, str(totals.total), totals.minimum, totals.maximum, totals.label_count,
+        totals.options, totals.options_differ,
+    )  # fmt: skip
 
 
 def version_totals(

@@ -30,7 +30,7 @@ class Annotation(Struct, frozen=True, kw_only=True):
     """When it was said."""
 
 
-class QueuedRoot(Struct, frozen=True, kw_only=True):
+class QueuedRoot(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a reviewer sees of a trace."""
 
     id: str
@@ -41,6 +41,10 @@ class QueuedRoot(Struct, frozen=True, kw_only=True):
     """What went in."""
     output: Raw | None
     """What came out."""
+    input_from_span_id: str | None = None
+    """Of a root without texts: the first model call, whose input this is; absent when it is the root's own."""
+    output_from_span_id: str | None = None
+    """The same for the output."""
     duration_ms: float | None
     """How long it took."""
 

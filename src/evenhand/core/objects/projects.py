@@ -17,6 +17,8 @@ class Project(Struct, frozen=True, kw_only=True):
     """For people."""
     created_at: str
     """When it was made."""
+    retain_days: int | None = None
+    """Traces that arrived more days ago are deleted; null keeps them."""
 
 
 class Token(Struct, frozen=True, kw_only=True):

@@ -37,6 +37,10 @@ class Span(Struct, frozen=True, kw_only=True):
     """What went in: any JSON."""
     output: Raw | None
     """What came out: any JSON."""
+    input_from_span_id: str | None
+    """Of a root without texts: the first model call, whose input this is; null when it is the span's own."""
+    output_from_span_id: str | None
+    """The same for the output."""
     tokens_input: int | None
     """Tokens that the model read."""
     tokens_output: int | None

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
+from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.experiments import (
     Experiment,
     ExperimentComparison,
@@ -19,6 +20,7 @@ from evenhand.server.http.fields import Name, object_text, trimmed
 from evenhand.server.http.paging import page_of
 from evenhand.server.http.routes import Route
 from evenhand.store import experiments as store
+from evenhand.store.deleting import delete_experiment
 from evenhand.store.projects import in_project
 from evenhand.store.summaries import read_scorer, read_summary
 
@@ -101,6 +103,19 @@ async def get(call: Call) -> Answer:
     )
 
 
+async def delete(call: Call) -> Answer:
+    answer = await call.write(
+        partial(
+            delete_experiment,
+            experiment_id=call.params["experiment_id"],
+            scope=call.scope,
+            actor=call.access.token_id,
+        )
+    )
+    call.service.wake_removals()
+    return answer
+
+
 async def complete(call: Call) -> Answer:
     experiment_id = call.params["experiment_id"]
     return await call.write(partial(store.complete_experiment, experiment_id=experiment_id, scope=call.scope))
@@ -178,6 +193,16 @@ ROUTES = (
         response=Experiment,
         errors=("NOT_FOUND",),
         summary="Read an experiment",
+        tag="Experiments",
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/experiments/{experiment_id}",
+        handler=delete,
+        audience="token:write",
+        response=Deleted,
+        errors=("NOT_FOUND",),
+        summary="Delete an experiment with its runs and their scores",
         tag="Experiments",
     ),
     Route(

@@ -66,7 +66,7 @@ async def _waited(call: Call, answer: Answer, wait: float) -> Answer:
     job = await call.service.jobs.wait_for(msgspec.json.decode(answer.body, type=JobAccepted).job_id, wait)
     score_id = job.score_id
     if job.status == "completed" and score_id is not None:
-        score: Score = await call.read(lambda connection: get_score(connection, score_id))
+        score: Score = await call.read(lambda connection: get_score(connection, score_id, scope=call.scope))
         return json_answer(score, 201)
     if job.status == "failed":
         reason = job.error or "failed"

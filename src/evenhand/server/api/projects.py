@@ -1,10 +1,12 @@
 """Projects."""
 
 from functools import partial
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from evenhand.core.ids import new_id
+from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.projects import Project
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, Page, json_answer
@@ -12,6 +14,7 @@ from evenhand.server.http.fields import Name, trimmed
 from evenhand.server.http.paging import Paging, page_of
 from evenhand.server.http.routes import Route
 from evenhand.store import projects as store
+from evenhand.store.deleting import delete_project
 
 LISTING = "projects"
 
@@ -48,6 +51,43 @@ async def get(call: Call) -> Answer:
     )
 
 
+class ProjectChange(Struct, frozen=True, kw_only=True):
+    """What changes about a project; what is absent or null stays."""
+
+    name: Name | None = None
+    """For people."""
+    retain_days: Annotated[int, Meta(ge=0, le=36_500)] | None = None
+    """Traces that arrived more days ago are deleted, with their spans, the spans' scores and ended jobs; 0 keeps them."""
+
+
+async def change(call: Call, body: ProjectChange) -> Answer:
+    answer = await call.write(
+        partial(
+            store.change_project,
+            project_id=call.params["project_id"],
+            name=None if body.name is None else trimmed(body.name, "name"),
+            retain_days=body.retain_days,
+            scope=call.scope,
+        )
+    )
+    call.service.wake_removals()
+    return answer
+
+
+async def delete(call: Call) -> Answer:
+    answer = await call.write(
+        partial(
+            delete_project,
+            project_id=call.params["project_id"],
+            scope=call.scope,
+            actor=call.access.token_id,
+        )
+    )
+    call.service.authenticator.clear_cache()
+    call.service.wake_removals()
+    return answer
+
+
 ROUTES = (
     Route(
         method="POST",
@@ -79,6 +119,27 @@ ROUTES = (
         response=Project,
         errors=("NOT_FOUND",),
         summary="Read a project",
+        tag="Projects",
+    ),
+    Route(
+        method="PATCH",
+        path="/v1/projects/{project_id}",
+        handler=change,
+        audience="token:admin",
+        request=ProjectChange,
+        response=Project,
+        errors=("NOT_FOUND",),
+        summary="Rename a project, or say for how long it keeps traces",
+        tag="Projects",
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/projects/{project_id}",
+        handler=delete,
+        audience="token:admin",
+        response=Deleted,
+        errors=("NOT_FOUND",),
+        summary="Delete a project with everything in it; the audit log stays",
         tag="Projects",
     ),
 )

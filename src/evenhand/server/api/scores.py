@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from evenhand.core.errors import Refusal
+from evenhand.core.objects.datasets import Deleted
 from evenhand.core.objects.jobs import JobAccepted
 from evenhand.core.objects.scores import (
     BatchReport,
@@ -35,6 +36,7 @@ from evenhand.server.jobs.score_requests import (
 )
 from evenhand.store import scores as store
 from evenhand.store.connection import Connection
+from evenhand.store.deleting import delete_score
 from evenhand.store.inline import BatchEntry, ScoreResult, store_batch, why
 from evenhand.store.jobs import JobRequest
 from evenhand.store.pages import LAST
@@ -218,6 +220,24 @@ async def _list_of_target(call: Call, query: ScoreQuery, target_id: str) -> Answ
     return json_answer(page_of(await call.read(work), limit, LISTING, lambda score: (score.id,)))
 
 
+async def get(call: Call) -> Answer:
+    score_id = call.params["score_id"]
+    return json_answer(
+        await call.read(lambda connection: store.get_score(connection, score_id, scope=call.scope))
+    )
+
+
+async def delete(call: Call) -> Answer:
+    return await call.write(
+        partial(
+            delete_score,
+            score_id=call.params["score_id"],
+            scope=call.scope,
+            actor=call.access.token_id,
+        )
+    )
+
+
 async def history(call: Call, query: HistoryQuery) -> Answer:
     project_id = call.listed_project(query.project_id)
     since = format_instant(now() - WEEK) if query.since is None else instant_text("after", query.since)
@@ -288,6 +308,26 @@ ROUTES = (
         response=ScoreHistory,
         errors=("PROJECT_REQUIRED", "NOT_FOUND"),
         summary="A project's scores by scorer and hour",
+        tag="Scores",
+    ),
+    Route(
+        method="GET",
+        path="/v1/scores/{score_id}",
+        handler=get,
+        audience="token:read",
+        response=Score,
+        errors=("NOT_FOUND",),
+        summary="Read a score",
+        tag="Scores",
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/scores/{score_id}",
+        handler=delete,
+        audience="token:write",
+        response=Deleted,
+        errors=("NOT_FOUND",),
+        summary="Delete a score; every number that counts it is as if it had never been",
         tag="Scores",
     ),
 )

@@ -28,6 +28,7 @@ from evenhand.server.jobs.computing import compute_scores, run_off_loop
 from evenhand.server.jobs.score_requests import InlineScore, ScoreToCompute, quick_to_read, read_score
 from evenhand.store import traces as store
 from evenhand.store.arrivals import prepare
+from evenhand.store.deleting import delete_trace
 from evenhand.store.ingest import Sender, SpanBatch, store_batches
 from evenhand.store.inline import InlineResult, ScoreResult
 from evenhand.store.projects import DEFAULT
@@ -244,7 +245,13 @@ def _first_key_after(name: str, text: str | None) -> str | None:
 async def delete(call: Call, query: OneTraceQuery) -> Answer:
     trace_id = call.params["trace_id"]
     return await call.write(
-        partial(store.delete_trace, trace_id=trace_id, scope=call.scope, project_id=query.project_id)
+        partial(
+            delete_trace,
+            trace_id=trace_id,
+            scope=call.scope,
+            actor=call.access.token_id,
+            project_id=query.project_id,
+        )
     )
 
 

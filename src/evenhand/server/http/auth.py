@@ -1,5 +1,7 @@
 """Authentication by bearer tokens: checked in constant time, cached for a moment."""
 
+import base64
+import binascii
 import hashlib
 import hmac
 import os
@@ -45,6 +47,18 @@ class Access(Struct, frozen=True, kw_only=True):
 
 def unauthorized() -> Refusal:
     return Refusal("UNAUTHORIZED", "Send a valid token as 'Authorization: Bearer <token>'.")
+
+
+def bearer_of(authorization: bytes | None) -> bytes | None:
+    """The header with the password of `Basic` as the token, where that is what it has."""
+    kind, _, credentials = (authorization or b"").partition(b" ")
+    if kind.lower() != b"basic":
+        return authorization
+    try:
+        _, _, password = base64.b64decode(credentials.strip(), validate=True).partition(b":")
+    except binascii.Error:
+        return authorization
+    return b"Bearer " + password
 
 
 class Authenticator:

@@ -77,6 +77,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """True when the handler reads the body itself."""
     stream_type: str = ""
     """The content type of an answer that is sent as a stream; empty for complete answers."""
+    takes_basic: bool = False
+    """Whether the token may also come as the password of `Authorization: Basic`."""
     media_types: tuple[str, ...] = ("application/json",)
     """The content types that a body may have."""
     render_error: Callable[[Exception, Mapping[bytes, bytes]], Answer] | None = None

@@ -1,34 +1,69 @@
-"""From OTLP spans to ours: which attribute means what.
-
-Conventions that are understood, in this order of preference:
-
-| ours | OpenTelemetry GenAI | OpenInference | older |
-|---|---|---|---|
-| model | gen_ai.request.model, gen_ai.response.model | llm.model_name, embedding.model_name | |
-| tokens_input | gen_ai.usage.input_tokens | llm.token_count.prompt | gen_ai.usage.prompt_tokens |
-| tokens_output | gen_ai.usage.output_tokens | llm.token_count.completion | gen_ai.usage.completion_tokens |
-| input | gen_ai.input.messages | input.value | gen_ai.prompt (event or attribute), gen_ai.prompt.N.* |
-| output | gen_ai.output.messages | output.value | gen_ai.completion (the same) |
-| error | exception event, else an error status | | |
+"""From OTLP spans to ours: which attribute means what (docs/traces.md has the table).
 
 An attribute that was used is not repeated in the metadata; every other one is there, nested ones flattened with dots.
 """
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from evenhand.core import jsontext
-from evenhand.core.errors import InputError
 from evenhand.core.spans import MAX_TOKENS, SpanRecord
 from evenhand.server.ingest.costs import REPORTED, Cost, PriceBook, reported
+from evenhand.server.ingest.otlp_texts import take_texts
 from evenhand.server.ingest.otlp_wire import KINDS, NO_TIME, STATUS_ERROR, Origin, WireEvent, WireSpan
 
-MODELS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "embedding.model_name")
-TOKENS_INPUT = ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.usage.prompt_tokens")
-TOKENS_OUTPUT = ("gen_ai.usage.output_tokens", "llm.token_count.completion", "gen_ai.usage.completion_tokens")
+MODELS = (
+    "gen_ai.request.model",
+    "gen_ai.response.model",
+    "llm.model_name",
+    "embedding.model_name",
+    "langfuse.observation.model.name",
+    "ai.model.id",
+    "mlflow.llm.model",
+    "llm.request.model",
+)
+TOKENS_INPUT = (
+    "gen_ai.usage.input_tokens",
+    "llm.token_count.prompt",
+    "gen_ai.usage.prompt_tokens",
+    "gen_ai.aggregated_usage.input_tokens",
+    "ai.usage.inputTokens",
+    "ai.usage.promptTokens",
+    "ai.usage.tokens",
+    "llm.usage.prompt_tokens",
+)
+TOKENS_OUTPUT = (
+    "gen_ai.usage.output_tokens",
+    "llm.token_count.completion",
+    "gen_ai.usage.completion_tokens",
+    "gen_ai.aggregated_usage.output_tokens",
+    "ai.usage.outputTokens",
+    "ai.usage.completionTokens",
+    "llm.usage.completion_tokens",
+)
+USAGE = (
+    "langfuse.observation.usage_details",
+    "mlflow.chat.tokenUsage",
+)
+"""Attributes that hold both counts in one JSON object."""
+_USAGE_INPUT = ("prompt_tokens", "input_tokens", "input")
+_USAGE_OUTPUT = ("completion_tokens", "output_tokens", "output")
+CONTAINERS: dict[str, frozenset[str]] = {
+    "gen_ai.operation.name": frozenset(("invoke_agent", "create_agent", "invoke_workflow", "execute_tool")),
+    "ai.operationId": frozenset(
+        f"ai.{name}"
+        for name in ("generateText", "streamText", "generateObject", "streamObject", "embed", "embedMany")
+    ),
+    "openinference.span.kind": frozenset(("AGENT", "CHAIN", "TOOL", "RETRIEVER", "GUARDRAIL", "EVALUATOR")),
+    "traceloop.span.kind": frozenset(("workflow", "agent", "task", "tool")),
+    "langfuse.observation.type": frozenset(
+        ("span", "agent", "chain", "tool", "retriever", "evaluator", "guardrail")
+    ),
+    "mlflow.spanType": frozenset(("AGENT", "CHAIN", "WORKFLOW", "TASK", "TOOL")),
+}
+"""Which spans only hold model calls: tokens that they report are those of the calls below them."""
 SESSIONS = (
     "session.id",
     "langfuse.session.id",
@@ -75,38 +110,15 @@ CACHE_WRITES = (
 )
 _NAMED_SESSIONS, _NAMED_USERS, _NAMED_COSTS = frozenset(SESSIONS), frozenset(USERS), frozenset(COSTS)
 _CACHED = frozenset((*CACHE_READS, *CACHE_WRITES))
+ERROR_TYPE = "error.type"
+MLFLOW_TYPE = "mlflow.spanType"
+MLFLOW_CALLS = ("CHAT_MODEL", "LLM", "EMBEDDING")
 UNNAMED = "(unnamed)"
 NO_TRACE, NO_SPAN = "0" * 32, "0" * 16
 MAX_NAME = 1_000
 
 _NESTED = (dict, list)
 _ENCODER = msgspec.json.Encoder()
-
-
-class Places(NamedTuple):
-    """Where an input (or output) may be found."""
-
-    messages: str
-    value: str
-    mime_type: str
-    older: str
-    events: tuple[str, ...]
-
-
-INPUT = Places(
-    "gen_ai.input.messages",
-    "input.value",
-    "input.mime_type",
-    "gen_ai.prompt",
-    ("gen_ai.prompt", "gen_ai.content.prompt"),
-)
-OUTPUT = Places(
-    "gen_ai.output.messages",
-    "output.value",
-    "output.mime_type",
-    "gen_ai.completion",
-    ("gen_ai.completion", "gen_ai.content.completion"),
-)
 
 
 class Rejected(Exception):
@@ -117,12 +129,20 @@ def to_record(wire: WireSpan, received_us: int, prices: PriceBook) -> SpanRecord
     """Our span; `Rejected` when it has no usable ids. Attributes and events that are used are removed from `wire`."""
     parent = _parent(wire)
     attributes, events = wire.attributes, wire.events
-    error = _error(wire, events) if events or wire.status_code == STATUS_ERROR else None
-    read = _content(attributes, events, INPUT)
-    written = _content(attributes, events, OUTPUT)
+    error = (
+        _error(wire, events)
+        if events or wire.status_code == STATUS_ERROR or ERROR_TYPE in attributes
+        else None
+    )
+    if MLFLOW_TYPE in attributes:
+        _unquote(attributes)
+    read, written = take_texts(attributes, events)
     start_us, end_us, duration_ms, skewed = _times(wire, received_us)
-    model = _text(attributes, MODELS)
+    model = _text(attributes, MODELS) or _requested_model(attributes)
+    is_total = _is_container(attributes)
     tokens_input, tokens_output = _count(attributes, TOKENS_INPUT), _count(attributes, TOKENS_OUTPUT)
+    if tokens_input is None and tokens_output is None:
+        tokens_input, tokens_output = _usage(attributes)
     cost, cost_source = _cost(attributes, model, tokens_input, tokens_output, prices)
     names = attributes.keys()
     return SpanRecord(
@@ -140,6 +160,7 @@ def to_record(wire: WireSpan, received_us: int, prices: PriceBook) -> SpanRecord
         user_id=None if names.isdisjoint(_NAMED_USERS) else _text(attributes, USERS),
         cost_pico=cost,
         cost_source=cost_source,
+        is_total=int(is_total and (model, tokens_input, tokens_output, cost) != (None, None, None, None)),
         input=read,
         output=written,
         error=None if error is None else _ENCODER.encode(error).decode(),
@@ -243,50 +264,6 @@ def _first_count(attributes: Mapping[str, Any], names: tuple[str, ...]) -> int:
     return next((value for name in names if type(value := attributes.get(name)) is int and value > 0), 0)
 
 
-def _content(attributes: dict[str, Any], events: list[WireEvent], places: Places) -> str | None:
-    """The input (or output) from the first place that has it, as JSON text; it is removed there."""
-    if places.messages in attributes:
-        return _json_text(attributes.pop(places.messages))
-    if places.value in attributes:
-        value = attributes.pop(places.value)
-        # OpenInference says beside the value what it is; the note is of no use once the value was read.
-        is_json = attributes.pop(places.mime_type, None) == "application/json"
-        return _json_text(value) if is_json else _ENCODER.encode(value).decode()
-    for event in events:
-        found = event.attributes.get(places.messages)
-        if found is None and event.name in places.events:
-            found = event.attributes.get(places.older)
-        if found is not None:
-            events.remove(event)
-            return _json_text(found)
-    if places.older in attributes:
-        return _json_text(attributes.pop(places.older))
-    messages = _indexed(attributes, places.older + ".")
-    return _ENCODER.encode(messages).decode() if messages else None
-
-
-def _json_text(value: Any) -> str:
-    """JSON text of an attribute; one that carries JSON in a string is unpacked."""
-    if isinstance(value, str):
-        try:
-            jsontext.decode(value)
-        except InputError:
-            pass  # a plain string after all
-        else:
-            return value
-    return _ENCODER.encode(value).decode()
-
-
-def _indexed(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """`gen_ai.prompt.0.role`, `gen_ai.prompt.0.content`, ... as a list of messages, taken out of `attributes`."""
-    rows: dict[int, dict[str, Any]] = {}
-    for name in [name for name in attributes if name.startswith(prefix)]:
-        index, _, rest = name[len(prefix) :].partition(".")
-        if index.isascii() and index.isdigit() and len(index) < 6 and rest:
-            rows.setdefault(int(index), {})[rest] = attributes.pop(name)
-    return [rows[index] for index in sorted(rows)]
-
-
 def _error(wire: WireSpan, events: list[WireEvent]) -> dict[str, str] | None:
     """The last recorded exception, else the message of an error status."""
     for event in reversed(events):
@@ -299,9 +276,62 @@ def _error(wire: WireSpan, events: list[WireEvent]) -> dict[str, str] | None:
             if stack := found.get("exception.stacktrace"):
                 error["stack"] = str(stack)
             return error
+    kind = wire.attributes.pop(ERROR_TYPE, None)
+    if kind:
+        return {"message": wire.status_message or str(kind), "type": str(kind)}
     if wire.status_code == STATUS_ERROR:
         return {"message": wire.status_message or "error"}
     return None
+
+
+def _unquote(attributes: dict[str, Any]) -> None:
+    """MLflow writes every attribute as JSON, texts too: `"CHAT_MODEL"` with its quotation marks."""
+    for name, value in attributes.items():
+        if (
+            isinstance(value, str)
+            and value[:1] == '"'
+            and name not in ("mlflow.spanInputs", "mlflow.spanOutputs")
+        ):
+            try:
+                attributes[name] = msgspec.json.decode(value)
+            except msgspec.DecodeError:
+                continue
+
+
+def _requested_model(attributes: dict[str, Any]) -> str | None:
+    """The model that a call asked for, of a call that got no answer to name one."""
+    parameters = attributes.get("llm.invocation_parameters")
+    if isinstance(parameters, str):
+        try:
+            parameters = msgspec.json.decode(parameters)
+        except msgspec.DecodeError:
+            return None
+    if isinstance(parameters, dict):
+        return _text(parameters, ("model", "model_name"))
+    return _text(attributes, ("model",)) if attributes.get(MLFLOW_TYPE) in MLFLOW_CALLS else None
+
+
+def _is_container(attributes: Mapping[str, Any]) -> bool:
+    for name in attributes.keys() & CONTAINERS.keys():
+        kind = attributes[name]
+        if isinstance(kind, str) and kind in CONTAINERS[name]:
+            return True
+    return False
+
+
+def _usage(attributes: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Both counts of tokens from an attribute that holds them together."""
+    for name in attributes.keys() & set(USAGE):
+        usage = attributes[name]
+        try:
+            counts = msgspec.json.decode(usage) if isinstance(usage, str) else usage
+        except msgspec.DecodeError:
+            continue
+        if isinstance(counts, dict):
+            found = _count(counts, _USAGE_INPUT), _count(counts, _USAGE_OUTPUT)
+            if found != (None, None):
+                return found
+    return None, None
 
 
 def _metadata(wire: WireSpan, attributes: Mapping[str, Any], events: list[WireEvent]) -> dict[str, Any]:
@@ -315,6 +345,10 @@ def _metadata(wire: WireSpan, attributes: Mapping[str, Any], events: list[WireEv
             flatten(name, value, flat)
         else:
             flat[name] = value
+    for index, link in enumerate(wire.links):
+        flat[f"link.{index}.trace_id"] = link.trace_id
+        flat[f"link.{index}.span_id"] = link.span_id
+        flatten(f"link.{index}", link.attributes, flat)
     for index, event in enumerate(events):
         flat[f"event.{index}.name"] = event.name
         flat[f"event.{index}.time_unix_nano"] = event.time_ns
@@ -330,6 +364,10 @@ def _common(origin: Origin) -> dict[str, Any]:
                 flatten(name, value, flat)
         if origin.scope:
             flat["otel.scope.name"] = origin.scope
+        if origin.scope_version:
+            flat["otel.scope.version"] = origin.scope_version
+        for name, value in origin.scope_attributes.items():
+            flatten(f"otel.scope.{name}", value, flat)
         origin.common = flat
     return origin.common
 

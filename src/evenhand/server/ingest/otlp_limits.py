@@ -23,8 +23,15 @@ _VALUE: _Kind = {}
 _PAIR: _Kind = {2: _VALUE}
 _VALUE.update({5: {1: _VALUE}, 6: {1: _PAIR}})
 _SPAN: _Kind = {9: _PAIR, 11: {3: _PAIR}, 13: {4: _PAIR}}
-_REQUEST: _Kind = {1: {1: {1: _PAIR}, 2: {1: {3: _PAIR}, 2: _SPAN}}}
-"""The messages inside each message by field number, from `ExportTraceServiceRequest` down."""
+_LOG: _Kind = {5: _VALUE, 6: _PAIR}
+
+
+def _request(record: _Kind) -> _Kind:
+    return {1: {1: {1: _PAIR}, 2: {1: {3: _PAIR}, 2: record}}}
+
+
+TRACES, LOGS = _request(_SPAN), _request(_LOG)
+"""The messages inside each message by field number, from `ExportTraceServiceRequest`, or that of logs, down."""
 
 
 class PartCounter:
@@ -40,18 +47,18 @@ class PartCounter:
 
 
 def too_many_parts() -> Refusal:
-    return Refusal("PAYLOAD_TOO_LARGE", "The body holds too many spans, events and attributes.")
+    return Refusal("PAYLOAD_TOO_LARGE", "The body holds too many spans, events, log records and attributes.")
 
 
-def malformed() -> InputError:
-    return InputError("the body is not an OTLP ExportTraceServiceRequest in protobuf")
+def malformed(request: str = "ExportTraceServiceRequest") -> InputError:
+    return InputError(f"the body is not an OTLP {request} in protobuf")
 
 
-def count_parts(body: bytes) -> None:
+def count_parts(body: bytes, request: _Kind = TRACES) -> None:
     """`PAYLOAD_TOO_LARGE` for a body with too many messages inside, `InputError` for one whose framing is broken."""
     counter = PartCounter(len(body))
     outer: list[tuple[int, int, _Kind]] = []
-    at, end, inside = 0, len(body), _REQUEST
+    at, end, inside = 0, len(body), request
     while at < end or outer:
         if at == end:
             at, end, inside = outer.pop()

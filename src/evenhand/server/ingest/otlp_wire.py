@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct, field
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
 from evenhand.server.ingest.otlp_limits import (
+    LOGS,
     MAX_PARTS,
     UNCOUNTED_BYTES,
     PartCounter,
@@ -43,6 +43,26 @@ class WireEvent(Struct, kw_only=True, gc=False):
     attributes: dict[str, Any]
 
 
+class WireLink(Struct, kw_only=True, gc=False):
+    """Another span that a span belongs with."""
+
+    trace_id: str
+    span_id: str
+    attributes: dict[str, Any]
+
+
+class WireLog(Struct, kw_only=True, gc=False):
+    """A log record, independent of the encoding."""
+
+    name: str
+    """The event's name; empty for a plain line of a log."""
+    trace_id: str
+    span_id: str
+    time_ns: int
+    body: Any
+    attributes: dict[str, Any]
+
+
 class Origin(Struct, kw_only=True, gc=False):
     """The resource and scope that a group of spans shares."""
 
@@ -50,6 +70,10 @@ class Origin(Struct, kw_only=True, gc=False):
     """`service.name` and so on."""
     scope: str
     """The instrumentation library."""
+    scope_version: str = ""
+    """Its version."""
+    scope_attributes: dict[str, Any] = {}
+    """What it says about itself."""
     common: dict[str, Any] | None = None
     """Metadata that all spans share; computed with the first one."""
 
@@ -72,6 +96,7 @@ class WireSpan(Struct, kw_only=True, gc=False):
     status_code: int
     status_message: str
     origin: Origin
+    links: list[WireLink] = []
 
 
 def plain_double(value: float) -> float | str:
@@ -111,8 +136,13 @@ def _proto_spans(request: "ExportTraceServiceRequest", counter: PartCounter) -> 
         counter.add(len(pairs) + len(group.scope_spans))
         resource = _proto_attributes(pairs)
         for scoped in group.scope_spans:
-            origin = Origin(attributes=resource, scope=scoped.scope.name)
-            counter.add(len(scoped.spans))
+            counter.add(len(scoped.spans) + len(scoped.scope.attributes))
+            origin = Origin(
+                attributes=resource,
+                scope=scoped.scope.name,
+                scope_version=scoped.scope.version,
+                scope_attributes=_proto_attributes(scoped.scope.attributes),
+            )
             for span in scoped.spans:
                 yield _proto_span(span, origin, counter)
 
@@ -120,8 +150,8 @@ def _proto_spans(request: "ExportTraceServiceRequest", counter: PartCounter) -> 
 # Each access to a sub-message creates an object, so avoid needless ones. Slicing a repeated field gives a list, which
 # is faster to iterate than the field itself.
 def _proto_span(span: "Span", origin: Origin, counter: PartCounter) -> WireSpan:
-    pairs, events = span.attributes, span.events
-    counter.add(len(pairs) + len(events))
+    pairs, events, links = span.attributes, span.events, span.links
+    counter.add(len(pairs) + len(events) + len(links))
     code, message = (span.status.code, span.status.message) if span.HasField("status") else (0, "")
     return WireSpan(
         trace_id=span.trace_id.hex(),
@@ -141,6 +171,14 @@ def _proto_span(span: "Span", origin: Origin, counter: PartCounter) -> WireSpan:
         status_code=code,
         status_message=message,
         origin=origin,
+        links=[
+            WireLink(
+                trace_id=link.trace_id.hex(),
+                span_id=link.span_id.hex(),
+                attributes=_proto_attributes(link.attributes),
+            )
+            for link in links[:]
+        ],
     )
 
 
@@ -201,6 +239,12 @@ class _JsonEvent(Struct, rename="camel"):
     attributes: list[_JsonPair] = []
 
 
+class _JsonLink(Struct, rename="camel"):
+    trace_id: str = ""
+    span_id: str = ""
+    attributes: list[_JsonPair] = []
+
+
 class _JsonStatus(Struct):
     code: int | str = 0
     message: str = ""
@@ -216,11 +260,14 @@ class _JsonSpan(Struct, rename="camel"):
     end_time_unix_nano: int | str = 0
     attributes: list[_JsonPair] = []
     events: list[_JsonEvent] = []
+    links: list[_JsonLink] = []
     status: _JsonStatus = field(default_factory=_JsonStatus)
 
 
 class _JsonScope(Struct):
     name: str = ""
+    version: str = ""
+    attributes: list[_JsonPair] = []
 
 
 class _JsonScopeSpans(Struct):
@@ -256,7 +303,12 @@ def _json_spans(request: _JsonRequest) -> Iterator[WireSpan]:
     for group in request.resource_spans:
         resource = _json_attributes(group.resource.attributes)
         for scoped in group.scope_spans:
-            origin = Origin(attributes=resource, scope=scoped.scope.name)
+            origin = Origin(
+                attributes=resource,
+                scope=scoped.scope.name,
+                scope_version=scoped.scope.version,
+                scope_attributes=_json_attributes(scoped.scope.attributes),
+            )
             for span in scoped.spans:
                 yield _json_span(span, origin)
 
@@ -282,6 +334,14 @@ def _json_span(span: _JsonSpan, origin: Origin) -> WireSpan:
         status_code=_status_code(span.status.code),
         status_message=span.status.message,
         origin=origin,
+        links=[
+            WireLink(
+                trace_id=_hexadecimal(link.trace_id),
+                span_id=_hexadecimal(link.span_id),
+                attributes=_json_attributes(link.attributes),
+            )
+            for link in span.links
+        ],
     )
 
 
@@ -355,49 +415,79 @@ def _json_double(value: float | str) -> float | str:
     return value
 
 
-def response_body(content_type: str, rejected: int = 0, message: str = "") -> bytes:
-    """An `ExportTraceServiceResponse`, with a partial success when spans were rejected."""
-    if content_type == JSON:
-        if not rejected:
-            return b"{}"
-        return msgspec.json.encode(
-            {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": message}}
-        )
-    if not rejected:
-        return b""
-    partial = _varint_field(1, rejected) + _text_field(2, message)
-    return bytes_field(1, partial)
+class _JsonLog(Struct, rename="camel"):
+    event_name: str = ""
+    trace_id: str = ""
+    span_id: str = ""
+    time_unix_nano: int | str = 0
+    observed_time_unix_nano: int | str = 0
+    body: _JsonValue | None = None
+    attributes: list[_JsonPair] = []
 
 
-def status_body(content_type: str, code: int, message: str) -> bytes:
-    """A `google.rpc.Status`, the body of every OTLP error."""
-    if content_type == JSON:
-        return msgspec.json.encode({"code": code, "message": message})
-    return _varint_field(1, code) + _text_field(2, message)
+class _JsonScopeLogs(Struct, rename="camel"):
+    log_records: list[_JsonLog] = []
 
 
-JSON = "application/json"
-PROTOBUF = "application/x-protobuf"
+class _JsonResourceLogs(Struct, rename="camel"):
+    scope_logs: list[_JsonScopeLogs] = []
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+class _JsonLogsRequest(Struct, rename="camel"):
+    resource_logs: list[_JsonResourceLogs] = []
 
 
-def bytes_field(number: int, payload: bytes) -> bytes:
-    """A length-delimited field of a protobuf message."""
-    return _varint(number << 3 | 2) + _varint(len(payload)) + payload
+def read_json_logs(body: bytes) -> Iterator[WireLog]:
+    """The records of an `ExportLogsServiceRequest` in OTLP's JSON; `InputError` when the text is none."""
+    if body.count(b"{") > 2 * MAX_PARTS:
+        raise too_many_parts()
+    request = jsontext.decode(body, type=_JsonLogsRequest)
+    for group in request.resource_logs:
+        for scoped in group.scope_logs:
+            for record in scoped.log_records:
+                attributes = _json_attributes(record.attributes)
+                yield WireLog(
+                    name=record.event_name or _event_name(attributes),
+                    trace_id=_hexadecimal(record.trace_id),
+                    span_id=_hexadecimal(record.span_id),
+                    time_ns=max(
+                        _unsigned(record.time_unix_nano) or _unsigned(record.observed_time_unix_nano), 0
+                    ),
+                    body=None if record.body is None else _json_value(record.body),
+                    attributes=attributes,
+                )
 
 
-# Two small messages do not need generated classes (google.rpc.Status lives in another package).
-def _varint_field(tag: int, number: int) -> bytes:
-    return _varint(tag << 3) + _varint(number)
+def read_protobuf_logs(body: bytes) -> Iterator[WireLog]:
+    """The records of an `ExportLogsServiceRequest`; errors as for spans."""
+    if len(body) > UNCOUNTED_BYTES:
+        count_parts(body, LOGS)
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+    request = ExportLogsServiceRequest()
+    try:
+        request.ParseFromString(body)
+    except DecodeError:
+        raise malformed("ExportLogsServiceRequest") from None
+    counter = PartCounter(len(body))
+    for group in request.resource_logs:
+        for scoped in group.scope_logs:
+            counter.add(len(scoped.log_records))
+            for record in scoped.log_records:
+                counter.add(len(record.attributes))
+                attributes = _proto_attributes(record.attributes)
+                yield WireLog(
+                    name=record.event_name or _event_name(attributes),
+                    trace_id=record.trace_id.hex(),
+                    span_id=record.span_id.hex(),
+                    time_ns=record.time_unix_nano or record.observed_time_unix_nano,
+                    body=_proto_value(record.body) if record.HasField("body") else None,
+                    attributes=attributes,
+                )
 
 
-def _text_field(tag: int, text: str) -> bytes:
-    return bytes_field(tag, text.encode("utf-8"))
+def _event_name(attributes: dict[str, Any]) -> str:
+    # Before log records had a field for it, an attribute named the event.
+    name = attributes.get("event.name")
+    return name if isinstance(name, str) else ""

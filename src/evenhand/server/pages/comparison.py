@@ -1,6 +1,7 @@
 """Two experiments, compared: the verdict, the evidence per scorer, the items."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
@@ -477,12 +478,16 @@ def _verdict(
             )
         )
     if chosen is not None and not withheld:
-        reasons += [Reason(words) for words in chosen.reasons[:3]]
-        reasons += [Reason(words, "warn") for words in chosen.caveats[:3]]
+        reasons += [Reason(_words(text)) for text in chosen.reasons[:3]]
+        reasons += [Reason(_words(text), "warn") for text in chosen.caveats[:3]]
     sentence = found.sentence
+    if chosen is not None and not withheld and chosen.paired_delta is not None:
+        sentence = _words(f"{chosen.scorer_name}: {chosen.sentence}")
+        if len(found.scorer_comparisons) > 1:
+            reasons.append(Reason(f"Over all scorers: {found.sentence}"))
     if state == "running":
         sentence = "One of the experiments is not complete: what is shown below may still change."
-    step = chosen.next_step if chosen is not None and not withheld else ""
+    step = _words(chosen.next_step) if chosen is not None and not withheld else ""
     if withheld:
         step = "Score the older outputs again with the same scorer, or compare anyway."
     return Verdict(
@@ -493,6 +498,11 @@ def _verdict(
         reasons=reasons,
         next_steps=[step] if step else [],
     )
+
+
+def _words(text: str) -> str:
+    """What the command line says, for a page: without its options, with true minus signs."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", re.sub(r" \(--[^)]*\)", "", text))
 
 
 def _progress(found: ExperimentComparison, state: str) -> tuple[int, int] | None:

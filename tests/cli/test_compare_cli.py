@@ -337,6 +337,19 @@ def test_a_benchmark_that_the_candidate_lacks_is_named_with_the_overall_verdict(
     assert page.returncode == 64  # an HTML page holds one benchmark and would hide the other
 
 
+def test_looking_at_folders_does_not_forget_a_benchmark_that_one_side_lacks(tmp_path: Path) -> None:
+    for side, names in (("base", "ab"), ("candidate", "a")):
+        for name in names:
+            write_run(tmp_path / side / name, single([1.0, 0.0] * 200), name=name)
+    looked = evenhand("compare", tmp_path / "base", tmp_path / "candidate", "--sequential", "--strict")
+    assert looked.returncode == 2
+    assert "Only on one side, not compared: b" in looked.stderr
+    assert "Overall: INCONCLUSIVE" in looked.stdout
+    done = evenhand("compare", tmp_path / "base", tmp_path / "candidate", "--sequential", "--format", "json")
+    assert json.loads(done.stdout)["verdict"] == "INCONCLUSIVE"
+    assert json.loads(done.stdout)["left_out"] == ["b"]
+
+
 def test_a_gates_report_is_what_its_name_says(tmp_path: Path) -> None:
     base, worse = (
         write_run(tmp_path / "base", scores(180, 200)),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from bench.verdicts import goes, passages
 from tests.runs import run, single
 
 from evenhand.compare import Options, compare_runs
@@ -56,3 +57,39 @@ def test_a_drop_as_large_as_the_limit_is_seldom_ruled_out(
             known[key] = non_inferiority(-1.0 * down, broken * lost, groups=groups).established
         wrong += known[key]
     assert wrong / trials <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
+
+
+def test_too_few_clusters_say_how_many_are_needed() -> None:
+    """(1 − 0.05)^n ≤ 0.025 from n = 72 on; a gate asks for 59, at 5 %."""
+    base = clustered([1.0] * 400, 40)
+    found = compare_runs(base, base, Options(cluster_field="passage"))
+    assert any(
+        "10 clusters are too few" in words and "at least 72 are needed" in words
+        for words in found.verdict.reasons
+    )
+    assert "Run 62 more clusters" in found.verdict.next_step
+    enough = clustered([1.0] * 360, 5)
+    assert compare_runs(enough, enough, Options(cluster_field="passage")).verdict.name == "PASS"
+
+
+@pytest.mark.parametrize("clusters", [10, 20, 40])
+def test_skewed_clusters_at_the_limit_are_seldom_let_through(clusters: int) -> None:
+    """Each cluster loses its questions at a rate of its own, 5 % on average, most of them none: 100 gates."""
+    rng = np.random.default_rng(clusters)
+    went = sum(goes(passages(rng, clusters, 200 // clusters), clustered=True) for _ in range(100))
+    assert went / 100 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 100)
+
+
+def test_categories_are_compared_in_clusters_too() -> None:
+    """Sixteen lost questions of one passage are one loss; p = 1 where a category lies in one passage."""
+    base = run(single([1.0] * 64), category={i: "a" if i < 48 else "b" for i in range(64)})
+    worse = run(single([0.0] * 16 + [1.0] * 48), category={i: "a" if i < 48 else "b" for i in range(64)})
+    for one in (*base.samples, *worse.samples):
+        one.metadata["passage"] = str(one.problem_idx // 16)
+    alone = compare_runs(base, worse).categories
+    together = compare_runs(base, worse, Options(cluster_field="passage")).categories
+    assert alone[0].p_value < 0.001
+    assert together[0].p_value == 1.0
+    assert together[0].delta is not None
+    assert together[0].delta.method.startswith("clustered")
+    assert (together[1].category, together[1].delta, together[1].p_value) == ("b", None, 1.0)

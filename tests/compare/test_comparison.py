@@ -51,7 +51,10 @@ def test_equal_runs_of_some_size_pass() -> None:
 def test_few_problems_are_inconclusive_and_the_next_step_says_how_many_more() -> None:
     found = compare_runs(*pair_of(3, 2, 10, 5), Options(max_drop=0.01))
     assert found.verdict.name == "INCONCLUSIVE"
-    assert "more problems to see a 1.0 point drop with 80 % power" in found.verdict.next_step
+    assert (
+        "more problems to see a 1.0 point drop, or to rule it out if nothing changed, with 80 % power"
+        in found.verdict.next_step
+    )
     assert any("only 20 problems" in words for words in found.caveats)
 
 
@@ -201,12 +204,18 @@ def test_equal_scores_on_a_scale_of_a_hundred_leave_room_for_large_drops() -> No
     # Not in points: a hundredth means nothing on this scale.
     assert (
         equal.verdict.sentence
-        == "Not proven: the data cannot tell, the true change lies anywhere from -18.48 to +18.48."
+        == "Not proven: the data cannot tell, the true change lies anywhere from -24.68 to +18.48."
     )
-    # (75/80)^10 = 0.5245, and 1e-4 for what is not known of how often the sides differ.
+    # A drop of all 80 points may have gone unseen: (75/80)^10 = 0.5245, and 80·(1 − 0.025^(1/10)) = 24.68.
     assert (
-        "tolerated drop 5: a larger one is not ruled out (p = 0.525 against 0.025)" in equal.verdict.reasons
+        "tolerated drop 5: a larger one is not ruled out (p = 0.524 against 0.025, bound -24.68)"
+        in equal.verdict.reasons
     )
+    # (1 − 5/80)^n ≤ 0.025 from n = 58 on.
+    assert any(
+        "10 problems are too few" in words and "at least 58" in words for words in equal.verdict.reasons
+    )
+    assert "Run 48 more problems" in equal.verdict.next_step
 
 
 def test_a_drop_on_a_scale_of_a_hundred_is_told_as_it_is() -> None:

@@ -13,7 +13,7 @@ from evenhand.compare.gate import GateReport, run_gate
 from evenhand.compare.pairing import pair_runs
 from evenhand.compare.policy import parse_policy
 from evenhand.compare.sequential import compare_sequentially
-from evenhand.results import RunResults, read_run
+from evenhand.results import BenchmarkSummary, Bundle, RunResults, read_run
 
 
 def hidden_drop() -> tuple[RunResults, RunResults]:
@@ -240,3 +240,47 @@ def test_the_worst_case_is_the_worst_over_all_ways_to_fill_the_gaps() -> None:
 
 def test_shares_are_never_rounded_up() -> None:
     assert (share_text(1.0), share_text(0.99999), share_text(0.9796)) == ("100.0%", "99.9%", "97.9%")
+
+
+def promised(rewards: dict[int, list[float | None]], samples: int, repeats: int = 1) -> RunResults:
+    """A run whose bundle counts more samples than its file has rows."""
+    summary = BenchmarkSummary(name="bench", samples=samples, repeats=repeats)
+    return run(rewards, bundle=Bundle(benchmark=summary, schema_version=1))
+
+
+def test_rows_that_both_files_lack_are_missing_when_a_bundle_counts_them() -> None:
+    """100 rows of 120: each side has 83 %, and in the worst case 20 of 120 problems are lost."""
+    values = single([1.0] * 100)
+    found = compare_runs(promised(values, 120), promised(values, 120))
+    assert (found.coverage.pairs, found.coverage.possible) == (100, 120)
+    assert found.coverage.base_share == pytest.approx(100 / 120)
+    assert found.coverage.worst_delta == pytest.approx(-20 / 120)
+    assert found.verdict.name == "INCONCLUSIVE"
+    assert any("20 samples have no row in either file" in words for words in found.caveats)
+    assert compare_runs(promised(values, 100), promised(values, 100)).verdict.name == "PASS"
+    one = gate(promised(values, 120), promised(values, 120)).gates[0]
+    assert (one.status, one.possible) == ("INSUFFICIENT_EVIDENCE", 120)
+    assert one.worst_damage == pytest.approx(20 / 120)
+    many = compare_many([promised(values, 120), promised(values, 120)])
+    assert [ranked.share for ranked in many.runs] == pytest.approx([100 / 120] * 2)
+
+
+def test_repeats_that_both_files_lack_are_missing_too() -> None:
+    """Ten problems in two repeats, of which the second of problem 3 is nowhere."""
+    rewards: dict[int, list[float | None]] = {i: [1.0, 0.5] for i in range(10)}
+    rewards[3] = [1.0]
+    found = compare_runs(promised(rewards, 20, 2), promised(rewards, 20, 2))
+    assert [(one.problem_idx, one.repeat) for one in found.coverage.missing] == [(3, 1)]
+    assert found.coverage.possible == 20
+
+
+def test_absent_rows_are_clusters_of_their_own() -> None:
+    values = single([1.0] * 40)
+    base, candidate = promised(values, 50), promised(values, 50)
+    for side in (base, candidate):
+        for one in side.samples:
+            one.metadata["passage"] = str(one.problem_idx // 4)
+    found = compare_runs(base, candidate, Options(cluster_field="passage"))
+    assert found.clusters == 10
+    assert found.coverage.worst_lower is not None
+    assert found.coverage.worst_lower < -0.2

@@ -151,6 +151,29 @@ def test_rescoring_takes_thinking_out_of_old_responses(tmp_path: Path) -> None:
     assert [row["reward"] for row in rows] == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    "cut_off",
+    [
+        {"finish_reason": "length"},
+        {"stop_reason": "max_tokens"},
+        {"metadata": {"finish_reason": "length"}},
+        {"truncated": True},
+    ],
+)
+def test_score_counts_what_its_row_says_was_cut_off(tmp_path: Path, cut_off: dict[str, object]) -> None:
+    file = tmp_path / "answers.jsonl"
+    rows = [
+        {"response": "Answer:", "target": "B", **cut_off},
+        {"response": "Answer: B", "target": "B", "finish_reason": "stop"},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = evenhand("score", file, "--scorer", "multichoice_regex", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["truncated"] == 1
+    lines = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    assert [line.get("truncated", False) for line in lines] == [True, False]
+
+
 def test_score_leaves_thinking_out_and_counts_what_was_cut_off(tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
     responses = ["<think>Answer: A</think>\nAnswer: B", "<think>Answer: B", "Answer: B", None]
@@ -162,9 +185,9 @@ def test_score_leaves_thinking_out_and_counts_what_was_cut_off(tmp_path: Path) -
     scores = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
     assert [row["scores"]["multichoice_regex"].get("value") for row in scores] == [1.0, 0.0, 1.0, None]
     text = evenhand("score", file, "--scorer", "multichoice_regex")
-    assert "1 response ends inside the thinking: raise the token limit" in text.stdout
+    assert "1 response was cut off (truncated): raise the token limit" in text.stdout
     whole = evenhand("score", file, "--scorer", "multichoice_regex", "--think-tags", "none")
-    assert "inside the thinking" not in whole.stdout
+    assert "cut off" not in whole.stdout
     scores = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
     assert scores[1]["scores"]["multichoice_regex"]["value"] == 1.0
 

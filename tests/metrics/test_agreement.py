@@ -146,3 +146,12 @@ def test_perfect_agreement_of_many_raters_is_no_certainty() -> None:
         alpha = krippendorff_alpha(ratings, level=level)
         assert (alpha.value, alpha.ci_upper) == (1.0, 1.0)
         assert alpha.ci_lower == pytest.approx(1 - unseen * 60 * 59 / (2 * 30 * 30))
+
+
+def test_items_that_are_all_alike_do_not_make_alpha_certain() -> None:
+    """Two raters who disagree on every unit in the same way: no resample differs, and ten units are no proof."""
+    found = krippendorff_alpha([["a"] * 10, ["b"] * 10])
+    assert found.ci_lower < found.value < found.ci_upper
+    assert found.method == "constant"
+    many = krippendorff_alpha([["a"] * 1_000, ["b"] * 1_000])
+    assert many.ci_upper - many.ci_lower < found.ci_upper - found.ci_lower

@@ -36,11 +36,11 @@ def test_equal_arms_are_not_certain_to_be_equal() -> None:
     assert non_inferiority(np.zeros(2000), 0.05).established
 
 
-def test_non_inferiority_is_a_one_sided_t_test_against_the_margin() -> None:
+def test_without_a_scale_non_inferiority_is_a_one_sided_t_test_against_the_margin() -> None:
     differences = [-0.04, 0.03, -0.02, 0.08, -0.01, -0.03, 0.02, -0.05, 0.04, -0.01]
     assert scipy.stats.skew(differences) > 0  # negative skewness would be corrected for, see below
     expected = scipy.stats.ttest_1samp(differences, -0.05, alternative="greater")
-    result = non_inferiority(differences, 0.05)
+    result = non_inferiority(differences, 0.05, scale=None)
     assert result.p_value == pytest.approx(expected.pvalue)
     assert result.ci_lower == pytest.approx(expected.confidence_interval(0.95).low)
     assert result.established is (result.p_value < 0.05)

@@ -24,6 +24,7 @@ from evenhand.core.outcome import Failed, Scored, Unscored
 from evenhand.scoring.apply import score_sample, score_sample_async
 from evenhand.scoring.definition import Scorer, scorer
 from evenhand.scoring.registry import BUILT_IN, get_scorer, register_scorer, scorer_names
+from evenhand.scoring.text import exact_match
 from evenhand.scoring.types import ScorerInput
 
 SAMPLE = ScorerInput(response="a", target="a")
@@ -340,3 +341,21 @@ def test_defaults_that_are_no_json_do_not_spoil_the_schema_or_the_identity() -> 
     assert odd.options_schema["properties"]["marks"]["default"] == ("a",)
     assert "default" not in odd.options_schema["properties"]["limit"]
     assert odd.identity["options"] == {"limit": "inf", "marks": ("a",), "seen": "frozenset"}
+
+
+@pytest.mark.parametrize(
+    ("response", "value"),
+    [
+        ("<think>Lyon?</think>Paris", 1.0),
+        ("Lyon?\n</think>\n\nParis", 1.0),
+        ("Paris <think>or\nLyon</think>", 1.0),
+        ("Paris\n<think>or Lyon", 1.0),
+        ("<think>Paris", 0.0),
+        ([{"type": "text", "text": "<Think>Lyon?</Think>Paris"}], 1.0),
+        ("Paris", 1.0),
+    ],
+)
+async def test_thinking_is_not_scored(response: Any, value: float) -> None:
+    sample = ScorerInput(response=response, target="Paris")
+    outcome = score_sample(exact_match, sample)
+    assert outcome == await score_sample_async(exact_match, sample) == Scored(value=value)

@@ -5,7 +5,6 @@ from typing import Any
 
 from evenhand.benchmarks.definition import benchmark
 from evenhand.core.errors import InputError
-from evenhand.scoring.choice import stated_places
 from evenhand.scoring.pattern import numeric_match
 from evenhand.scoring.quantity import Quantity, last_number, number_of
 from evenhand.scoring.registry import scorer
@@ -62,7 +61,20 @@ def gsm8k(sample: ScorerInput) -> Any:
     return numeric_match(sample, which="answer")
 
 
-MGSM_LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
+MGSM_WORDS = {
+    "bn": "উত্তর",
+    "de": "Antwort",
+    "en": "Answer",
+    "es": "Respuesta",
+    "fr": "Réponse",
+    "ja": "答え",
+    "ru": "Ответ",
+    "sw": "Jibu",
+    "te": "సమాధానం",
+    "th": "คำตอบ",
+    "zh": "答案",
+}
+MGSM_LANGUAGES = tuple(MGSM_WORDS)
 
 
 def _mgsm_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -80,18 +92,20 @@ def _mgsm_row(row: dict[str, Any]) -> dict[str, Any]:
 )
 @scorer(version="2")
 def mgsm(sample: ScorerInput) -> Any:
-    """The last number after "Answer:", in English or in the problem's language; without the word no answer."""
-    found = answer_number(sample.response)
+    """The last number after the last "Answer", in the problem's language or in English; without the word no answer."""
+    found = answer_number(sample.response, str(sample.metadata.get("category") or "en"))
     expected = number_of(sample.target)
     if found is None or expected is None:
         return {"correct": False, "extracted": None}
     return {"correct": found.value == expected.value, "extracted": found.text}
 
 
-def answer_number(response: str) -> Quantity | None:
-    """The last number after the last "Answer:" (in any language) that a number follows."""
-    for place in stated_places(response):
-        found = last_number(response[place:])
-        if found is not None:
-            return found
+def answer_number(response: str, language: str) -> Quantity | None:
+    """The last number after the last word for "Answer", of the language or, where it is absent, of the others."""
+    own = MGSM_WORDS.get(language, "Answer")
+    # The prompt is English: its word comes next.
+    for word in (own, "Answer", *MGSM_WORDS.values()):
+        place = response.rfind(word)
+        if place >= 0:
+            return last_number(response[place + len(word) :])
     return None

@@ -1,6 +1,7 @@
 """Multiple choice: MMLU, MMLU-Pro, GPQA."""
 
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,12 @@ def mmlu(sample: ScorerInput) -> Any:
     return multichoice_regex(sample)
 
 
+# The authors' first pattern, but for whole letters only.
+_ANSWER_IS = re.compile(r"answer is \(?([A-J])\)?(?![\w'’+#])(?!(?<=[AI])\s+[a-z])")
+# Their last resort, without the words A and I.
+_STANDS_ALONE = re.compile(r"(?<![\w'’.-])([A-J])(?![\w'’+#]|-\w|\.\w)(?!(?<=[AI])\s+[a-z])")
+
+
 def _mmlu_pro_row(row: dict[str, Any]) -> dict[str, Any]:
     choices = row["options"]
     return {**row, "listed": list_choices(choices), "answer": _letter(row["answer"], choices)}
@@ -75,8 +82,13 @@ def _mmlu_pro_row(row: dict[str, Any]) -> dict[str, Any]:
 )
 @scorer(version="2")
 def mmlu_pro(sample: ScorerInput) -> Any:
-    """The letter, A to J, of the last "Answer: X"."""
-    return multichoice_regex(sample, letters=LETTERS)
+    """The letter, A to J, of the first "answer is (X)", else of "Answer: X", else the last one that stands alone."""
+    said = _ANSWER_IS.search(sample.response)
+    found = said.group(1) if said else multichoice_regex(sample, letters=LETTERS)["extracted"]
+    if found is None:
+        alone = _STANDS_ALONE.findall(sample.response)
+        found = alone[-1] if alone else None
+    return {"correct": found is not None and found == str(sample.target), "extracted": found}
 
 
 def _gpqa_row(row: dict[str, Any], index: int, rng: random.Random) -> dict[str, Any]:

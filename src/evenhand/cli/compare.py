@@ -1,6 +1,6 @@
 """`evenhand compare`: is the change real?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -154,7 +154,8 @@ def command(
             _check_distinct(paths)
             return _many([read_run(path) for path in paths], options, report, format_)
         if sequential:
-            return _show_sequential(_looked_at(Path(runs[0]), Path(runs[1]), options), format_, strict)
+            looks, absent = _looked_at(Path(runs[0]), Path(runs[1]), options)
+            return _show_sequential(looks, absent, format_, strict)
         sides = load_sides(runs[0], runs[1], scorers=scorers, token=_secret(token))
         for name in sides.lonely:
             click.echo(f"Only on one side, not compared: {printable(name)}", err=True)
@@ -171,7 +172,7 @@ def command(
                 found,
                 [pair for _, pair in compared],
                 options,
-                verdict=_worst(found, bool(left_out)),
+                verdict=_worst([one.verdict.name for one in found], bool(left_out)),
                 left_out=left_out,
                 inputs=digests({"base": runs[0], "candidate": runs[1]}),
             )
@@ -204,17 +205,33 @@ def _secret(token: str | None) -> Secret | None:
     return Secret(token) if token else settings.load().token
 
 
-def _looked_at(base: Path, candidate: Path, options: Options) -> list[SequentialComparison]:
+def _looked_at(base: Path, candidate: Path, options: Options) -> tuple[list[SequentialComparison], list[str]]:
+    """Where every benchmark stands, and those of the base that could not be compared."""
     # Only this needs the runner's packages, and they take their time to load.
     from evenhand.evaluation.growing import is_growing, read_growing
 
     if is_growing(base) or is_growing(candidate):
-        return [compare_sequentially(read_growing(base), read_growing(candidate), options)]
-    pairs = load_sides(str(base), str(candidate)).pairs()
+        return [compare_sequentially(read_growing(base), read_growing(candidate), options)], []
+    sides = load_sides(str(base), str(candidate))
+    for name in sides.lonely:
+        click.echo(f"Only on one side, not compared: {printable(name)}", err=True)
+    left_out = sorted(sides.base.keys() & set(sides.lonely))
+    pairs = sides.pairs()
     # Several benchmarks share the error rate.
     level = 1 - (1 - options.confidence_level) / len(pairs)
     options = replace(options, confidence_level=level)
-    return [compare_sequentially(a, b, options, growing=False) for a, b in pairs]
+    found = []
+    for one, other in pairs:
+        try:
+            found.append(compare_sequentially(one, other, options, growing=False))
+        except InputError as error:
+            if len(pairs) == 1:
+                raise
+            click.echo(f"Not compared: {printable(one.name)}: {printable(str(error))}", err=True)
+            left_out.append(one.name)
+    if not found:
+        raise InputError("there is nothing that can be compared")
+    return found, left_out
 
 
 def _show(
@@ -227,7 +244,7 @@ def _show(
 ) -> int:
     if not found:
         raise InputError("there is nothing that can be compared")
-    worst = _worst(found, bool(left_out))
+    worst = _worst([one.verdict.name for one in found], bool(left_out))
     if report is not None:
         save_text(report, _report_text(found, left_out, report.suffix))
     if format_ == "json":
@@ -246,8 +263,8 @@ def _show(
     return EXIT_STATUS[worst] if strict else 0
 
 
-def _worst(found: Sequence[Comparison], some_left_out: bool) -> VerdictName:
-    verdicts: list[VerdictName] = [one.verdict.name for one in found]
+def _worst(names: Iterable[VerdictName], some_left_out: bool) -> VerdictName:
+    verdicts = list(names)
     if some_left_out:  # what could not be compared might have fallen
         verdicts.append("INCONCLUSIVE")
     return max(verdicts, key=SEVERITY.__getitem__)
@@ -261,7 +278,8 @@ def _report_text(found: Sequence[Comparison], left_out: Sequence[str], suffix: s
     if suffix == ".md":
         parts = [comparison_markdown(one) for one in found]
         if left_out:
-            parts.insert(0, f"**Overall: {_worst(found, True)}.** {cell(_left_out_words(left_out))}\n")
+            worst = _worst([one.verdict.name for one in found], True)
+            parts.insert(0, f"**Overall: {worst}.** {cell(_left_out_words(left_out))}\n")
         return "\n".join(parts)
     if len(found) > 1 or left_out:
         raise OptionError(
@@ -399,10 +417,12 @@ def _print_many(out: Console, found: ManyRuns) -> None:
     out.print(table("", ["first", "second", "second − first", "p (Holm)"], pairs, numeric_from=2))
 
 
-def _show_sequential(found: Sequence[SequentialComparison], format_: str, strict: bool) -> int:
-    worst = max((one.verdict.name for one in found), key=SEVERITY.__getitem__)
+def _show_sequential(
+    found: Sequence[SequentialComparison], left_out: Sequence[str], format_: str, strict: bool
+) -> int:
+    worst = _worst([one.verdict.name for one in found], bool(left_out))
     if format_ == "json":
-        print_json({"verdict": worst, "comparisons": list(found)})
+        print_json({"verdict": worst, "left_out": list(left_out), "comparisons": list(found)})
     else:
         out = console()
         for one in found:
@@ -411,4 +431,8 @@ def _show_sequential(found: Sequence[SequentialComparison], format_: str, strict
             for reason in one.verdict.reasons:
                 out.print(f"  • {reason}", markup=False)
             out.print(f"  Next: {one.verdict.next_step}", markup=False)
+        if len(found) > 1 or left_out:
+            out.print(f"[{STYLES[worst]}]Overall: {worst}[/]")
+        if left_out:
+            out.print(_left_out_words(left_out), markup=False)
     return EXIT_STATUS[worst] if strict else 0

@@ -10,6 +10,7 @@ import msgspec
 from evenhand import __version__
 from evenhand.core import jsontext
 from evenhand.core.errors import OutputError
+from evenhand.core.terminal import printable_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +29,7 @@ def format_option(function: F) -> F:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout, indented; never NaN."""
-    click.echo(json_text(value), nl=False)
+    click.echo(printable_json(json_text(value)), nl=False)
 
 
 def json_text(value: Any) -> str:

@@ -122,6 +122,7 @@ def command(
                 save_audit(audit, written)
     except Incomparable as error:
         raise Incomparable(error.differences, hint=FORCE_HINT) from None
+    markdown = printable(markdown)
     if report is not None:
         save_text(report, gate_page(found) if report.suffix == ".html" else markdown)
     if junit is not None:
@@ -169,7 +170,7 @@ def _print(out: Console, found: GateReport) -> None:
     for words in found.treatment:
         out.print(f"Treatment: {printable(words)}", markup=False)
     out.print(f"[{STYLES.get(found.verdict, 'bold yellow')}]{found.verdict}[/]", end=" ")
-    out.print(found.sentence + "\n", markup=False)
+    out.print(printable(found.sentence) + "\n", markup=False)
     rows = [
         [
             gate.benchmark,

@@ -190,9 +190,9 @@ def _print_as_text(run: FileScoring, written: Path) -> None:
             "The rows are repeats of problems: --group-field gives intervals that respect it.", markup=False
         )
     if run.truncated:
-        responses = "1 response ends" if run.truncated == 1 else f"{run.truncated:,} responses end"
+        responses = "1 response was" if run.truncated == 1 else f"{run.truncated:,} responses were"
         screen.print(
-            f"{responses} inside the thinking: raise the token limit of the model that wrote them.",
+            f"{responses} cut off (truncated): raise the token limit of the model that wrote them.",
             markup=False,
         )
     if run.skipped:

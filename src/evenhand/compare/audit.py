@@ -13,25 +13,29 @@ import msgspec
 from msgspec.structs import replace
 
 from evenhand.compare.comparison import Comparison, Options, cluster_codes
-from evenhand.compare.coverage import expected_keys
+from evenhand.compare.coverage import expected_keys, planned_keys
 from evenhand.compare.gate import GateReport
 from evenhand.compare.policy import Policy, limits_of
 from evenhand.results import RunResults
 
 FORMAT = "evenhand-audit"
-VERSION = 1
+VERSION = 2
+COPIES = ("delta", "p_drop", "p_beyond", "max_drop", "coverage", "family")
+"""Parts of a comparison's evidence that stand in the comparison too."""
+AB_NOT_RECOMPUTED = ("readiness", "data_quality", "run_count", "task_count", "n_resamples")
+"""Advice on further runs, counts of what the records lack, and what the caller asked for."""
 COMPARE_STEPS = (
     "samples are paired by problem and repeat; a problem counts with the mean of its paired repeats",
     "delta: mean over problems of candidate minus base, with the interval of the method that is named",
     "test: exact McNemar for one yes-or-no answer per problem, else sign flips of whole problems or clusters",
-    "p_beyond: of the hypothesis that the drop is max_drop or larger",
+    "p_beyond: of the hypothesis that the drop is max_drop or larger, with one more problem or cluster lost as a whole (Gaffke)",
     "coverage: missing scores set to the ends of the scale, low and high, for the worst and the best case",
     "several benchmarks: Holm on p_drop and p_rise, Hochberg on p_beyond, Bonferroni on intervals",
     "verdict: BLOCK or WARN if p_drop < 1 - confidence; PASS if p_beyond < (1 - confidence)/2 and nothing missing can matter",
 )
 GATE_STEPS = (
     "every metric is a number per problem and side; damage is how much worse the candidate is",
-    "bounds: one-sided, each at level 1 - alpha; worst case: missing samples at the end of the scale that hurts most",
+    "bounds: one-sided, each at level 1 - alpha, of scores with one more problem or cluster at the end of the scale (Gaffke), of costs, times and tokens Student's t; worst case: missing samples at the end of the scale that hurts most",
     "p: of the hypothesis that the damage is within the limit; adjusted by Holm over critical and supporting metrics",
     "PASS if the upper bound is below the limit and nothing missing can matter; BREACH if adjusted p < alpha",
     "NO-GO for a breach or a required benchmark that a side lacks; GO if every required metric passes",
@@ -101,6 +105,7 @@ def gate_audit(
             name: {
                 "base": None if name not in base else _samples(base[name], usage=True),
                 "candidate": None if name not in candidate else _samples(candidate[name], usage=True),
+                "planned": sorted(planned_keys(*(side[name] for side in (base, candidate) if name in side))),
                 "clusters": _clusters(base.get(name), candidate.get(name), cluster_field),
             }
             for name in names
@@ -115,6 +120,9 @@ def ab_audit(records: Path, analysis: dict[str, Any], options: Mapping[str, Any]
     steps = (
         "runs are paired by task and repeat; infrastructure failures are left out",
         "three gates: success rate, median duration, median non-cache tokens; ties hold both ways",
+        "intervals of means: clustered t by task, wider for skewed deltas; of medians: sign flips by task, inverted",
+        "mean_bootstrap, median_bootstrap: tasks drawn with replacement, n_resamples times from numpy's default_rng([seed, tasks])",
+        f"not recomputed by the verifier: {', '.join(AB_NOT_RECOMPUTED)}",
     )
     return {
         **_head("ab", digests({"records": str(records)}), steps),
@@ -138,13 +146,16 @@ def _comparison(
     found: Comparison, base: RunResults, candidate: RunResults, options: Options
 ) -> dict[str, Any]:
     result = msgspec.to_builtins(replace(found, items=[], flips=[]))
-    for part in (result["coverage"], result["evidence"]["coverage"]):
-        part["missing"] = []  # the samples tell
+    for name in COPIES:
+        del result["evidence"][name]
+    for name in ("items", "flips"):
+        del result[name]
+    del result["coverage"]["missing"]  # the samples tell
     mine, theirs = ([(one.problem_idx, one.repeat) for one in run.samples] for run in (base, candidate))
     return {
         "benchmark": found.benchmark,
         "samples": {"base": _samples(base), "candidate": _samples(candidate)},
-        "expected": expected_keys(mine, theirs),
+        "expected": expected_keys(mine, theirs, planned_keys(base, candidate)),
         "categories": {str(one.problem_idx): one.category for one in found.items if one.category is not None},
         "clusters": _clusters(base, candidate, options.cluster_field),
         "result": result,
@@ -164,6 +175,7 @@ def _clusters(
 ) -> dict[str, str] | None:
     if cluster_field is None or base is None or candidate is None:
         return None
-    problems = sorted({one.problem_idx for run in (base, candidate) for one in run.samples})
+    seen = {one.problem_idx for run in (base, candidate) for one in run.samples}
+    problems = sorted(seen | {problem for problem, _ in planned_keys(base, candidate)})
     codes = cluster_codes(base, candidate, problems, Options(cluster_field=cluster_field)) or []
     return {str(problem): code for problem, code in zip(problems, codes, strict=True)}

@@ -1,6 +1,7 @@
 """Two runs of one benchmark, compared: pairs → delta with interval → test → verdict."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ from msgspec.structs import replace
 
 from evenhand import metrics
 from evenhand.compare.compatibility import Change, differences, treatment, unknowns
-from evenhand.compare.coverage import Coverage, Key, score_range
+from evenhand.compare.coverage import Coverage, Key, planned_keys, score_range
 from evenhand.compare.pairing import Pairing, Problem, pair_runs
-from evenhand.compare.verdict import Evidence, Family, Verdict, decide
+from evenhand.compare.verdict import Evidence, Family, Verdict, decide, fewest_units
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.outcome import Tally
+from evenhand.metrics.clusters import clustered_error, group_totals
 from evenhand.metrics.differences import seen_scale
 from evenhand.metrics.multiplicity import holm
 from evenhand.metrics.paired import (
@@ -24,9 +26,8 @@ from evenhand.metrics.paired import (
     permutation_test,
 )
 from evenhand.metrics.power import (
+    flip_minimum_detectable_effect,
     mcnemar_minimum_detectable_effect,
-    minimum_detectable_effect,
-    required_n,
 )
 from evenhand.metrics.types import Alternative, FloatArray, Interval, TestResult
 from evenhand.results import RunResults, SampleResult
@@ -127,7 +128,7 @@ class CategoryComparison(Struct, frozen=True, kw_only=True):
     candidate_mean: float
     """The candidate's mean."""
     delta: Interval | None
-    """Candidate minus base; None for a category of a single problem, which has no spread."""
+    """Candidate minus base; None for a category of a single problem or cluster, which has no spread."""
     p_value: float
     """Of the test within the category."""
     p_adjusted: float
@@ -213,22 +214,30 @@ def compare_runs(
     test = significance(pairing, deltas, options, groups=groups)
     p_drop = significance(pairing, deltas, options, "less", groups=groups).p_value
     p_rise = significance(pairing, deltas, options, "greater", groups=groups).p_value
-    p_beyond = non_inferiority(deltas, options.max_drop, groups=groups, scale=scale).p_value
-    spread = float(np.std(deltas, ddof=1)) if len(deltas) > 1 else 0.0
+    beyond = non_inferiority(
+        deltas,
+        options.max_drop,
+        groups=groups,
+        scale=scale,
+        confidence_level=(1 + options.confidence_level) / 2,
+    )
     effect = options.max_drop or FALLBACK_EFFECT * scale
-    every = sorted({one.problem_idx for run in (base, candidate) for one in run.samples})
-    coverage = with_extremes(pairing, options, scale, cluster_codes(base, candidate, every, options))
+    units = len(deltas) if groups is None else len(set(groups))
+    coverage = with_extremes(pairing, options, scale, cluster_codes(base, candidate, pairing.every, options))
     evidence = Evidence(
         delta=delta,
         p_drop=p_drop,
         p_rise=p_rise,
-        p_beyond=p_beyond,
+        p_beyond=beyond.p_value,
+        lowest=beyond.ci_lower,
         max_drop=options.max_drop,
         coverage=coverage,
         min_coverage=options.min_coverage,
-        more_problems=_more_problems(spread, len(deltas), effect, options),
+        more_problems=_more_units(_spread(deltas, groups), units, effect, scale, options),
         wanted_effect=effect,
         scale=scale,
+        units=units,
+        clustered=groups is not None,
     )
     sides = _sides(base, candidate, pairing, bounds, options, groups)
     return Comparison(
@@ -242,18 +251,18 @@ def compare_runs(
         unpaired_delta=unpaired(pairing.base_means, pairing.candidate_means, options),
         test=test,
         p_drop=p_drop,
-        p_beyond=p_beyond,
+        p_beyond=beyond.p_value,
         family=None,
         clusters=None if groups is None else len(set(groups)),
         effect_size=_effect(pairing, deltas, options),
-        minimum_detectable_effect=_detectable(pairing, deltas, delta, groups, options),
+        minimum_detectable_effect=_detectable(pairing, deltas, groups, options),
         problems=len(deltas),
         pairs=pairing.coverage.pairs,
         improved=int(np.sum(deltas > 0)),
         regressed=int(np.sum(deltas < 0)),
         unchanged=int(np.sum(deltas == 0)),
         coverage=coverage,
-        categories=_categories(pairing, options, scale),
+        categories=_categories(pairing, options, scale, groups),
         items=pairing.problems
         if groups is None
         else [replace(one, cluster=code) for one, code in zip(pairing.problems, groups, strict=True)],
@@ -266,7 +275,10 @@ def compare_runs(
 def cluster_codes(
     base: RunResults, candidate: RunResults, problems: Sequence[int], options: Options
 ) -> list[str] | None:
-    """The cluster of every problem, by the field that the options name; `InputError` where one has none."""
+    """The cluster of every problem, by the field that the options name; `InputError` where one has none.
+
+    A problem that neither run has a row of is a cluster of its own.
+    """
     if options.cluster_field is None:
         return None
     found: dict[int, str] = {}
@@ -279,6 +291,8 @@ def cluster_codes(
                     f"problem {sample.problem_idx} is in two clusters: '{known}' and '{value}'",
                     field=options.cluster_field,
                 )
+    present = {sample.problem_idx for run in (base, candidate) for sample in run.samples}
+    found |= {problem: f"(absent: {problem})" for problem in problems if problem not in present}
     lost = [problem for problem in problems if problem not in found]
     if lost:
         raise InputError(
@@ -418,45 +432,61 @@ def _effect(pairing: Pairing, deltas: FloatArray, options: Options) -> Interval 
     )
 
 
-def detectable(spread: float, n: int, options: Options) -> float:
-    """The smallest drop that the one-sided test shows with 80 % power."""
-    return minimum_detectable_effect(spread, n, alpha=1 - options.confidence_level, alternative="greater")
+def _spread(deltas: FloatArray, groups: Sequence[str] | None) -> float:
+    """The standard deviation of the differences; with clusters, that of as many equal clusters with the same error."""
+    if groups is None or len(set(groups)) == len(groups):
+        return float(np.std(deltas, ddof=1)) if len(deltas) > 1 else 0.0
+    _, codes = np.unique(np.array(groups), return_inverse=True)
+    totals = group_totals(deltas, codes)
+    return clustered_error(totals).standard_error * float(totals.sums.size**0.5)
 
 
 def _detectable(
-    pairing: Pairing, deltas: FloatArray, delta: Interval, groups: Sequence[str] | None, options: Options
+    pairing: Pairing, deltas: FloatArray, groups: Sequence[str] | None, options: Options
 ) -> float | None:
     """The smallest drop that the test at hand shows with 80 % power, if as many problems differ as did."""
     alpha = 1 - options.confidence_level
-    if groups is not None:
-        units = len(set(groups))
-        if not delta.standard_error or "clustered_t" not in delta.method:
-            return None
-        return minimum_detectable_effect(
-            delta.standard_error * units**0.5, units, alpha=alpha, alternative="greater"
-        )
-    if pairing.binary and pairing.single:
+    if groups is None and pairing.binary and pairing.single:
         return mcnemar_minimum_detectable_effect(float(np.mean(deltas != 0)), len(deltas), alpha=alpha)
-    spread = float(np.std(deltas, ddof=1)) if len(deltas) > 1 else 0.0
-    return detectable(spread, len(deltas), options) if spread > 0 else None
+    sums = deltas
+    if groups is not None:
+        _, codes = np.unique(np.array(groups), return_inverse=True)
+        sums = group_totals(deltas, codes).sums
+    changed = int(np.sum(sums != 0))
+    return flip_minimum_detectable_effect(_spread(deltas, groups), sums.size, changed, alpha=alpha)
 
 
-def _more_problems(spread: float, n: int, effect: float, options: Options) -> int | None:
-    if spread == 0.0 or effect < SMALLEST_EFFECT * spread:
+def _more_units(spread: float, n: int, effect: float, scale: float, options: Options) -> int | None:
+    """About how many problems (or clusters) more show a drop of `effect`, or rule it out where nothing changed."""
+    if effect >= scale or effect < SMALLEST_EFFECT * max(spread, scale):
         return None
-    needed = required_n(effect, spread, alpha=1 - options.confidence_level, alternative="greater")
-    return max(0, needed - n)
+    alpha = 1 - options.confidence_level
+    if options.max_drop == 0:  # nothing to rule out
+        seen = (_normal_quantile(1 - alpha) + _normal_quantile(0.8)) * spread / effect
+        return max(0, ceil(seen**2) - n) if spread > 0 else None
+    # As the bound is made: normal, with one value more at the end of the scale; and never fewer than it needs at all.
+    normal = (_normal_quantile(1 - alpha / 2) + _normal_quantile(0.8)) * spread
+    root: float = (normal + (normal**2 + 4 * effect * scale) ** 0.5) / (2 * effect)
+    return max(0, max(ceil(root**2), fewest_units(effect, scale, alpha / 2)) - n)
 
 
-def _categories(pairing: Pairing, options: Options, scale: float) -> list[CategoryComparison]:
-    groups: dict[str, list[Problem]] = {}
-    for problem in pairing.problems:
+def _categories(
+    pairing: Pairing, options: Options, scale: float, groups: Sequence[str] | None
+) -> list[CategoryComparison]:
+    """Per category, in clusters as the whole is; a category that lies in a single cluster has no interval."""
+    parts: dict[str, list[Problem]] = {}
+    clusters: dict[str, list[str]] = {}
+    for place, problem in enumerate(pairing.problems):
         if problem.category is not None:
-            groups.setdefault(problem.category, []).append(problem)
-    if len(groups) < 2:
+            parts.setdefault(problem.category, []).append(problem)
+            if groups is not None:
+                clusters.setdefault(problem.category, []).append(groups[place])
+    if len(parts) < 2:
         return []
     found = []
-    for name, problems in sorted(groups.items()):
+    for name, problems in sorted(parts.items()):
+        inside = clusters.get(name)
+        units = len(problems if inside is None else set(inside))
         base = np.array([problem.base for problem in problems])
         candidate = np.array([problem.candidate for problem in problems])
         part = Pairing(
@@ -465,12 +495,17 @@ def _categories(pairing: Pairing, options: Options, scale: float) -> list[Catego
             base_tally=pairing.base_tally,
             candidate_tally=pairing.candidate_tally,
             binary=pairing.binary,
+            every=pairing.every,
             worst=pairing.worst,
             best=pairing.best,
             uneven_repeats=pairing.uneven_repeats,
         )
-        delta = difference(base, candidate, options, scale=scale) if len(problems) > 1 else None
-        found.append((name, base, candidate, delta, significance(part, candidate - base, options).p_value))
+        delta = difference(base, candidate, options, scale=scale, groups=inside) if units > 1 else None
+        # A single cluster could as well have gone the other way.
+        p_value = 1.0
+        if units > 1:
+            p_value = significance(part, candidate - base, options, groups=inside).p_value
+        found.append((name, base, candidate, delta, p_value))
     adjusted = holm([p_value for *_, p_value in found])
     return [
         CategoryComparison(
@@ -548,6 +583,13 @@ def _caveats(base: RunResults, candidate: RunResults, different: list[str], pair
         found.append(
             f"scores outside 0 to 1: the worst case sets missing ones to {pairing.coverage.low:g} or {pairing.coverage.high:g}, "
             "the lowest and highest that were seen"
+        )
+    promised = planned_keys(base, candidate) - {
+        (one.problem_idx, one.repeat) for run in (base, candidate) for one in run.samples
+    }
+    if promised:
+        found.append(
+            f"{len(promised):,} samples have no row in either file although a bundle counts them: they are missing"
         )
     if len(pairing.problems) < 30:
         found.append(f"only {len(pairing.problems)} problems: intervals and tests are rough")

@@ -6,12 +6,13 @@ score is set to the end of the scale that hurts the candidate most, and the comp
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, islice
 
 import numpy as np
 from msgspec import Struct
 
 from evenhand.metrics.types import FloatArray
-from evenhand.results import SampleResult
+from evenhand.results import RunResults, SampleResult
 
 Key = tuple[int, int]
 """A problem's number and a repeat."""
@@ -105,6 +106,26 @@ def expected_keys(mine: Iterable[Key], theirs: Iterable[Key], expected: Iterable
     keys = {key for key in left | right | set(expected) if key[1] in shared}
     lost = {problem for problem, _ in left | right} - {problem for problem, _ in keys}
     return sorted(keys | {(problem, min(shared)) for problem in lost if shared})
+
+
+def planned_keys(*runs: RunResults) -> set[Key]:
+    """The samples that the runs' bundles promise, when a file holds fewer rows than its bundle says.
+
+    How many rows are absent is known, not which. Problems that no file has take the lowest free numbers.
+    """
+    known = {sample.problem_idx for run in runs for sample in run.samples}
+    planned: set[Key] = set()
+    for run in runs:
+        promised = 0 if run.bundle is None else run.bundle.benchmark.samples
+        if promised <= len(run.samples):
+            continue
+        assert run.bundle is not None
+        repeats = set(range(run.bundle.benchmark.repeats)) | {sample.repeat for sample in run.samples}
+        problems = set(known)
+        free = (number for number in count() if number not in known)
+        problems |= set(islice(free, max(0, -(-promised // len(repeats)) - len(known))))
+        planned |= {(problem, repeat) for problem in problems for repeat in repeats}
+    return planned
 
 
 def filled(

@@ -30,7 +30,7 @@ from evenhand.compare.coverage import share_text
 from evenhand.compare.policy import Limit, Policy, Tier, limits_of
 from evenhand.compare.values import SPENT, paired_values
 from evenhand.core.errors import Incomparable
-from evenhand.metrics.differences import seen_scale
+from evenhand.metrics.differences import p_at_most, seen_scale
 from evenhand.metrics.exact import as_fraction, exact_mean
 from evenhand.metrics.multiplicity import holm
 from evenhand.metrics.paired import non_inferiority, permutation_test
@@ -262,20 +262,16 @@ def _bounds(
 def _breach_p_value(
     worse: FloatArray, tolerated: float, scale: float | None, groups: Sequence[str] | None
 ) -> float | None:
-    """One-sided p of "the damage is within the limit": sign flips at a limit of zero, a t test above it."""
+    """One-sided p of "the damage is within the limit": sign flips at a limit of zero, else the bound of `_bounds`."""
     if len(worse) < 2:
         return None
-    if float(np.ptp(worse)) == 0.0:
-        every = float(worse[0])
-        if every <= tolerated:
-            return 1.0
-        if scale is None:
-            return float(0.5 ** len(worse))  # sign flips around the limit
-        # Within the scale and with a mean of at most the limit they take this value with at most this probability.
-        return float(((scale + tolerated) / (scale + every)) ** len(worse))
+    if scale is None:
+        if float(np.ptp(worse)) == 0.0:  # sign flips around the limit
+            return 1.0 if float(worse[0]) <= tolerated else float(0.5 ** len(worse))
+        return non_inferiority(worse - tolerated, 0.0, scale=None, groups=groups).p_value
     if tolerated == 0.0:
         return permutation_test(worse, alternative="greater", groups=groups).p_value
-    return non_inferiority(worse - tolerated, 0.0, scale=scale, groups=groups).p_value
+    return p_at_most(worse, tolerated, groups=groups, scale=scale)
 
 
 def _decided(

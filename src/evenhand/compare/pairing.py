@@ -12,6 +12,7 @@ from evenhand.compare.coverage import (
     MissingPair,
     expected_keys,
     filled,
+    planned_keys,
     rewards_of,
     score_range,
 )
@@ -57,6 +58,8 @@ class Pairing(Struct, frozen=True, kw_only=True):
     """The candidate's samples by status."""
     binary: bool
     """Whether every paired score is 0 or 1."""
+    every: list[int]
+    """Every problem, those without a pair too, in the order of `worst` and `best`."""
     worst: Filled
     """All problems, every missing score set against the candidate."""
     best: Filled
@@ -100,7 +103,7 @@ def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] =
     """Pair by problem and repeat; `InputError` when not one pair is scored on both sides. The `expected` should be there."""
     mine = {(s.problem_idx, s.repeat): s for s in base.samples}
     theirs = {(s.problem_idx, s.repeat): s for s in candidate.samples}
-    keys = expected_keys(mine, theirs, expected)
+    keys = expected_keys(mine, theirs, {*expected, *planned_keys(base, candidate)})
     pairs: dict[int, list[tuple[SampleResult, SampleResult]]] = {}
     missing: list[MissingPair] = []
     for key in keys:
@@ -126,6 +129,7 @@ def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] =
         base_tally=tally_of(base.samples),
         candidate_tally=tally_of(candidate.samples),
         binary=scores <= {0.0, 1.0},
+        every=sorted({key[0] for key in keys}),
         worst=worst,
         best=best,
         uneven_repeats={repeat for _, repeat in mine} != {repeat for _, repeat in theirs},

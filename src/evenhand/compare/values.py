@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from evenhand.compare.coverage import Key, score_range
+from evenhand.compare.coverage import Key, planned_keys, score_range
 from evenhand.core.errors import InputError
 from evenhand.metrics.exact import exact_mean
 from evenhand.metrics.repeats import pass_at_k, pass_hat_k
@@ -62,7 +62,8 @@ def paired_values(metric: str, base: RunResults, candidate: RunResults) -> Paire
     """The values of `metric` for every problem that has one on both sides."""
     mine, theirs = per_problem(metric, base.samples), per_problem(metric, candidate.samples)
     shared = sorted(mine.keys() & theirs.keys())
-    problems = sorted({sample.problem_idx for sample in [*base.samples, *candidate.samples]})
+    problems = {sample.problem_idx for sample in [*base.samples, *candidate.samples]}
+    problems |= {problem for problem, _ in planned_keys(base, candidate)}
     sides = [_expected(base, candidate), _expected(candidate, base)]
     known = [_known(metric, base), _known(metric, candidate)]
     shares = [
@@ -124,6 +125,7 @@ def reward_ranges(runs: Sequence[RunResults]) -> list[Range]:
 def _expected(run: RunResults, *others: RunResults) -> list[Key]:
     """The samples that the run should have: every problem of any run, in the repeats that it has made."""
     seen = {(one.problem_idx, one.repeat) for one_run in (run, *others) for one in one_run.samples}
+    seen |= planned_keys(run, *others)
     repeats = {one.repeat for one in run.samples}
     keys = {key for key in seen if key[1] in repeats}
     lost = {problem for problem, _ in seen} - {problem for problem, _ in keys}

@@ -6,7 +6,8 @@ and α = 1 − confidence level:
 ============  ==================================================================================
 BLOCK         the drop is significant (one-sided p < α) and its estimate is larger than tolerated
 WARN          the drop is significant, and its estimate is within the tolerance
-PASS          no significant drop, a drop larger than tolerated is ruled out (p < α/2), and
+PASS          no significant drop, a drop larger than tolerated is ruled out (p < α/2, by a bound
+              that counts one problem, or cluster, lost as a whole but not seen), and
               missing samples cannot change that: each side has scored at least `min_coverage` of
               the samples, or the worst case's interval rules the drop out too
 INCONCLUSIVE  neither: the data cannot tell, or too much is missing
@@ -16,6 +17,7 @@ Several benchmarks at once share α: see `Family`. Without a difference BLOCK co
 samples are missing: what is not there cannot make a candidate better.
 """
 
+from math import ceil, log, log1p
 from typing import Literal
 
 from msgspec import Struct
@@ -67,6 +69,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """One-sided: of data like these if the candidate were not better."""
     p_beyond: float | None = None
     """One-sided: of data like these if the drop were `max_drop` or larger; None: the interval decides."""
+    lowest: float | None = None
+    """The lowest delta that is not ruled out at the level of `p_beyond`, counting a drop that was not seen."""
     max_drop: float
     """The tolerated drop, as a positive number."""
     coverage: Coverage
@@ -74,11 +78,16 @@ class Evidence(Struct, frozen=True, kw_only=True):
     min_coverage: float
     """How much each side must have scored."""
     more_problems: int | None
-    """How many problems more would show a drop of `max_drop` with 80 % power; 0 when there are enough."""
+    """How many problems (or clusters) more would show a drop of `max_drop`, or rule it out where nothing changed, with
+    80 % power; 0 when there are enough."""
     wanted_effect: float
     """The drop that `more_problems` is about."""
     scale: float = 1.0
     """The largest difference that could be; 1 for scores from 0 to 1, whose differences are told in points."""
+    units: int | None = None
+    """How many problems, or clusters of them, are independent; None while a run still grows."""
+    clustered: bool = False
+    """Whether `units` are clusters."""
     family: Family | None = None
     """The corrected p-values, when other benchmarks are compared at the same time."""
 
@@ -106,6 +115,16 @@ class Evidence(Struct, frozen=True, kw_only=True):
         return _covered(self) or _worst_clears(self, -self.max_drop)
 
 
+def fewest_units(max_drop: float, scale: float, alpha: float) -> int:
+    """How many unchanged problems (or clusters) rule out a drop at level α: a whole one may be lost unseen.
+
+    With fewer, a share max_drop/scale of problems that fall by the whole scale goes unseen with a chance above α.
+    """
+    if not 0 < max_drop < scale:
+        return 1
+    return ceil(log(alpha) / log1p(-max_drop / scale) - 1e-9)
+
+
 def points(value: float, scale: float, *, sign: bool = False) -> str:
     """A difference of scores in points (hundredths): `2.5 points`; on a larger scale the number itself."""
     if scale > 1:
@@ -124,8 +143,11 @@ def decide(evidence: Evidence) -> Verdict:
     if not evidence.ruled_out:
         return Verdict(
             name="INCONCLUSIVE",
-            sentence=f"Not proven: the data cannot tell, the true change lies anywhere from {_interval(evidence)}{_over(evidence)}.",
-            reasons=_reasons(evidence, dropped=False, tolerance="a larger one is not ruled out"),
+            sentence=f"Not proven: the data cannot tell, the true change lies anywhere from {_possible(evidence)}{_over(evidence)}.",
+            reasons=[
+                *_reasons(evidence, dropped=False, tolerance="a larger one is not ruled out"),
+                *_too_few(evidence),
+            ],
             next_step=_more(evidence),
         )
     if not evidence.is_covered:
@@ -207,6 +229,31 @@ def _interval(evidence: Evidence) -> str:
     return f"{points(delta.ci_lower, scale, sign=True)} to {points(delta.ci_upper, scale, sign=True)}"
 
 
+def _possible(evidence: Evidence) -> str:
+    """What the delta may be: the interval, or further down where a drop may have gone unseen."""
+    delta, scale = evidence.delta, evidence.scale
+    lower = delta.ci_lower if evidence.lowest is None else min(delta.ci_lower, evidence.lowest)
+    return f"{points(lower, scale, sign=True)} to {points(delta.ci_upper, scale, sign=True)}"
+
+
+def _too_few(evidence: Evidence) -> list[str]:
+    """Why nothing short of a gain could pass, when there are fewer problems or clusters than any drop needs."""
+    if evidence.units is None:
+        return []
+    alpha, scale = (1 - evidence.delta.confidence_level) / 2, evidence.scale
+    fewest = fewest_units(evidence.max_drop, scale, alpha)
+    if evidence.units >= fewest:
+        return []
+    kind = "clusters" if evidence.clustered else "problems"
+    share = share_text(evidence.max_drop / scale)
+    return [
+        (
+            f"{evidence.units:,} {kind} are too few: with {share} of all {kind} lost as a whole, they could well show none; "
+            f"at least {fewest:,} are needed, unless the candidate gains"
+        )
+    ]
+
+
 def _over(evidence: Evidence) -> str:
     """Which samples the headline is about, when they are not all."""
     coverage = evidence.coverage
@@ -220,11 +267,14 @@ def _reasons(evidence: Evidence, *, dropped: bool, tolerance: str) -> list[str]:
     alpha = 1 - delta.confidence_level
     level = f"{delta.confidence_level:.0%} interval {_interval(evidence)} ({method_words(delta.method)})"
     drop = f"one-sided p of a drop {evidence.p_drop:.3g}"
-    beyond = "" if evidence.p_beyond is None else f" (p = {evidence.p_beyond:.3g} against {alpha / 2:.3g})"
+    worst = "" if evidence.lowest is None else f", bound {points(evidence.lowest, scale, sign=True)}"
+    beyond = (
+        "" if evidence.p_beyond is None else f" (p = {evidence.p_beyond:.3g} against {alpha / 2:.3g}{worst})"
+    )
     together = []
     if family is not None:
         drop += f", {family.p_drop:.3g} after Holm's correction for {family.size} benchmarks"
-        beyond = f" (p = {evidence.p_beyond:.3g}, {family.p_beyond:.3g} after Hochberg's correction, against {alpha / 2:.3g})"
+        beyond = f" (p = {evidence.p_beyond:.3g}, {family.p_beyond:.3g} after Hochberg's correction, against {alpha / 2:.3g}{worst})"
         ends = family.simultaneous
         together = [
             (
@@ -252,9 +302,12 @@ def _extreme(value: float, end: float | None, scale: float) -> str:
 
 
 def _more(evidence: Evidence) -> str:
-    goal = f"to see a {points(evidence.wanted_effect, evidence.scale).removesuffix('s')} drop with 80 % power"
+    drop = points(evidence.wanted_effect, evidence.scale).removesuffix("s")
+    kind = "clusters" if evidence.clustered else "problems"
+    ruled_out = ", or to rule it out if nothing changed," if evidence.max_drop > 0 else ""
+    goal = f"to see a {drop} drop{ruled_out} with 80 % power"
     if evidence.more_problems is None:
-        return "Run more problems; the differences so far are too few to say how many."
+        return f"Run more {kind}; the differences so far are too few to say how many."
     if evidence.more_problems == 0:
-        return f"There are enough problems {goal}; the result happens to lie near the limit. More repeats would narrow it."
-    return f"Run {evidence.more_problems:,} more problems {goal}."
+        return f"There are enough {kind} {goal}; the result happens to lie near the limit. More repeats would narrow it."
+    return f"Run {evidence.more_problems:,} more {kind} {goal}."

@@ -13,6 +13,11 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", _ESCAPE_SEQUENCE.sub("", text))
 
 
+def printable_json(text: str) -> str:
+    """JSON whose strings mean the same and hold no control character as it stands: they are written as `\\u009b`."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def preview(text: str, width: int = 80) -> str:
     """One printable line of at most `width` characters."""
     line = " ".join(printable(text).split())

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from evenhand.core.outcome import Tally
+from evenhand.evaluation.official import OfficialMetrics
 from evenhand.metrics.intervals import NoSpread, mean_interval
 from evenhand.metrics.repeats import pass_at_k_interval, pass_hat_k_interval, repeats_interval
 from evenhand.metrics.types import Interval
@@ -39,6 +40,7 @@ class Aggregator:
         self.repeats = 1
         self._by_scorer: dict[str, Aggregator] = {}
         self._labels: Counter[str] = Counter()
+        self._official = OfficialMetrics()
 
     def add(self, sample: SampleResult) -> None:
         for name in sample.outcomes:
@@ -58,6 +60,7 @@ class Aggregator:
             self._rewards.append(sample.reward)
             self._problems.append(sample.problem_idx)
             self._categories.append(code)
+            self._official.add(sample.scoring_details)
             return
         lost = self._lost.setdefault(code, [0, 0])
         if sample.status == "failed":
@@ -79,8 +82,8 @@ class Aggregator:
                 name=name,
                 samples=samples,
                 repeats=self.repeats,
-                scores=self._scores(rewards, problems, binary),
-                categories=self._breakdown(rewards, problems),
+                scores=self._official.complete(self._scores(rewards, problems, binary)),
+                categories=self._official.categories(self._breakdown(rewards, problems)),
                 tally=self.tally,
                 scorers={scorer: one.result(self.repeats) for scorer, one in self._by_scorer.items()},
             ),

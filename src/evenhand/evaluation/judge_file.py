@@ -14,6 +14,7 @@ from evenhand.core.errors import InputError, OptionError, OutputError
 from evenhand.core.sample import response_text
 from evenhand.datasets import read_rows
 from evenhand.evaluation.lease import Lease
+from evenhand.evaluation.score_file import was_cut_off
 from evenhand.judging.pipeline import JudgeProgress
 from evenhand.judging.rewards import judge_results
 from evenhand.judging.rubric_files import make_judge
@@ -136,7 +137,7 @@ def read_samples(path: Path, tags: Sequence[str] = THINK_TAGS) -> list[SampleRes
             repeat=key[1],
             model_response=split.answer,
             reasoning=split.reasoning,
-            truncated=split.unclosed,
+            truncated=split.unclosed or was_cut_off({**rest, **(metadata or {})}),
             expected_answer=_first(values, TARGET_FIELDS),
             metadata={**rest, **(metadata or {})},
             status="unscored",

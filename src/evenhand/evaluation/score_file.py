@@ -95,6 +95,12 @@ class Fields(Struct, frozen=True, kw_only=True):
         return next((name for name in names if name in values), None)
 
 
+def was_cut_off(row: Mapping[str, Any]) -> bool:
+    """Whether a row says that its response ended at the token limit."""
+    reasons = (row.get("finish_reason"), row.get("stop_reason"))
+    return row.get("truncated") is True or any(reason in ("length", "max_tokens") for reason in reasons)
+
+
 class ScoresFile:
     """`scores.jsonl`: written beside its name and put in its place only when all went well."""
 
@@ -118,9 +124,15 @@ class ScoresFile:
         return self
 
     def write(
-        self, row: Row, category: str | None, outcomes: Mapping[str, Outcome], *, file: str = ""
+        self,
+        row: Row,
+        category: str | None,
+        outcomes: Mapping[str, Outcome],
+        *,
+        file: str = "",
+        truncated: bool = False,
     ) -> None:
-        """One line; `file` says which of several files its row came from."""
+        """One line; `file` says which of several files its row came from, `truncated` that its response was cut off."""
         assert self._file is not None
         line: dict[str, Any] = {"line": row.line}
         if file:
@@ -128,6 +140,8 @@ class ScoresFile:
         line.update({name: row.values[name] for name in ID_FIELDS if name in row.values})
         if category is not None:
             line["category"] = category
+        if truncated:
+            line["truncated"] = True
         line["scores"] = outcomes
         try:
             data = _encode(line)
@@ -209,7 +223,7 @@ class FileScoring:
         self.paths = paths
         self.think_tags = think_tags
         self.truncated = 0
-        """Responses that end inside their thinking."""
+        """Responses that were cut off: at the token limit, as their row says, or inside their thinking."""
         self.scorers = scorers
         self.fields = fields
         self.examples = {label: Examples() for label in scorers} if keep_examples else {}
@@ -244,13 +258,13 @@ class FileScoring:
         """Whether rows that are repeats of problems are taken for independent ones."""
         return self.repeats and self.fields.group is None
 
-    def _answer_only(self, sample: ScorerInput) -> ScorerInput:
-        """The sample without the thinking in its response."""
+    def _answer_only(self, sample: ScorerInput) -> tuple[ScorerInput, bool]:
+        """The sample without the thinking in its response, and whether it was cut off."""
         split = split_thinking(sample, self.think_tags)
+        cut_off = was_cut_off(sample.metadata)
         if split is None:
-            return sample
-        self.truncated += split.unclosed
-        return replace(sample, response=split.answer)
+            return sample, cut_off
+        return replace(sample, response=split.answer), cut_off or split.unclosed
 
     def score(
         self,
@@ -282,7 +296,7 @@ class FileScoring:
         file = self._label(path)
         for row in read_rows(path, format=input_format, reject=reject, surrogates=True):
             try:
-                sample = self._answer_only(self.fields.sample(row, path))
+                sample, cut_off = self._answer_only(self.fields.sample(row, path))
                 group = self.fields.group_of(row, path)
             except InputError as error:
                 if not skip_invalid:
@@ -297,7 +311,8 @@ class FileScoring:
                 self.summaries[label].add(outcome, category=category, line=row.line, group=group)
             for label, kept in self.examples.items():
                 kept.add(outcomes[label], sample, category=category, line=row.line, file=file)
-            out.write(row, category, outcomes, file=file)
+            out.write(row, category, outcomes, file=file, truncated=cut_off)
+            self.truncated += cut_off
             self.repeats = self.repeats or bool(row.values.get("repeat"))
             self.rows += 1
             if self.unseen:

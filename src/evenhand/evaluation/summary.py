@@ -66,7 +66,7 @@ def summary_text(
         lines.append(f"  {runtime.elapsed_seconds:.1f} s, {rate:,.1f} samples/s{cost}")
     lines.append(f"  results: {folder / 'results.jsonl'}")
     lines.append(f"  report:  {folder / 'report.html'}")
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 def scorer_lines(summary: BenchmarkSummary) -> list[str]:

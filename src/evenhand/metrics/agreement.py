@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.metrics.checks import checked_choice, checked_count, checked_level
+from evenhand.metrics.intervals import constant_ends
 from evenhand.metrics.types import FloatArray, Interval
 
 _CELLS = 1 << 20  # resampled rows times categories held at a time
@@ -281,6 +282,12 @@ def _defined(value: float, name: str, coefficient: str) -> float:
 def _interval(value: float, draws: FloatArray, level: float, n: int) -> Interval:
     usable = draws[np.isfinite(draws)]
     lower, upper = np.quantile(usable, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    if upper - lower <= 1e-9:
+        # Every item is like the others: what was not seen may agree wholly or not at all.
+        lower, upper = constant_ends(value, n, (1.0 - level) / 2.0, low=-1.0, high=1.0)
+        return Interval(
+            value=value, ci_lower=lower, ci_upper=upper, confidence_level=level, method="constant", n=n
+        )
     return Interval(
         value=value,
         ci_lower=float(min(lower, value)),

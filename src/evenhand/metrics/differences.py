@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.metrics.bounded import lower_mean_bound, p_mean_at_most, with_lowest
 from evenhand.metrics.checks import (
     checked_groups,
     checked_level,
@@ -24,7 +25,6 @@ from evenhand.metrics.clusters import (
 )
 from evenhand.metrics.intervals import constant_ends, mean_interval
 from evenhand.metrics.quantiles import normal_cdf, normal_quantile, t_cdf, t_quantile
-from evenhand.metrics.ternary import drop_bound, drop_p_value
 from evenhand.metrics.types import FloatArray, IntArray, Interval, NonInferiority
 
 MOST_SKEWED = 0.03
@@ -152,37 +152,58 @@ def non_inferiority(
 
     Established when the one-sided lower bound of the mean difference (candidate − base) lies above −margin;
     the p-value is that of the hypothesis that the true difference is −margin or less (Wellek 2010, Testing
-    Statistical Hypotheses of Equivalence and Noninferiority, chapter 2). Passes and failures, and differences that are
-    nearly all 0, get the exact bound of `ternary`; in groups, with whole groups as its pairs. Otherwise the bound is that of `difference_interval`, one-sided;
-    where large drops are few (negative skewness) Student's t is corrected for them (Johnson 1978, JASA 73:536),
-    never in the candidate's favour. `scale` is explained there.
+    Statistical Hypotheses of Equivalence and Noninferiority, chapter 2). `scale` is the largest difference that could
+    be (differences beyond it widen it): the bound is Gaffke's, which counts one difference more, the largest drop, because it may not have
+    been seen (see `bounded`); with groups, a whole group that is lost. Where nobody knows the scale (None) it is Student's t, clustered
+    when there are groups; where large drops are few (negative skewness) corrected for them (Johnson 1978, JASA 73:536), never
+    in the candidate's favour.
     """
     values = checked_values(differences, name="differences", at_least=2)
     margin = checked_positive(margin, name="margin", zero_allowed=True)
     level = checked_level(confidence_level)
-    codes = None if groups is None else checked_groups(groups, n=values.size)
-    found = _centre(values, codes, scale)
-    lower = found.centre - found.quantile(level) * found.error
+    codes = None if groups is None else useful_groups(checked_groups(groups, n=values.size))
+    if scale is None:
+        return _student_non_inferiority(values, codes, margin, level)
+    weighted = with_lowest(_totals(values, codes), -max(scale, float(np.abs(values).max())))
+    lower = lower_mean_bound(weighted, 1.0 - level)
+    return NonInferiority(
+        established=lower > -margin,
+        margin=margin,
+        value=_mean(values),
+        ci_lower=lower,
+        confidence_level=level,
+        p_value=p_mean_at_most(weighted, -margin),
+        method="gaffke" if codes is None else "clustered_gaffke",
+        n=values.size,
+    )
+
+
+def p_at_most(
+    values: FloatArray, target: float, *, groups: Sequence[Any] | npt.NDArray[Any] | None, scale: float
+) -> float:
+    """The p-value of "the true mean of these differences is at most `target`", by the same bound."""
+    codes = None if groups is None else useful_groups(checked_groups(groups, n=values.size))
+    return p_mean_at_most(
+        with_lowest(_totals(values, codes), -max(scale, float(np.abs(values).max()))), target
+    )
+
+
+def _totals(values: FloatArray, codes: IntArray | None) -> GroupTotals:
+    if codes is None:
+        return GroupTotals(sums=values, sizes=np.ones(values.size))
+    return group_totals(values, codes)
+
+
+def _student_non_inferiority(
+    values: FloatArray, codes: IntArray | None, margin: float, level: float
+) -> NonInferiority:
+    found = _centre(values, codes, None)
     distance = found.centre + margin
-    if found.units is not None and scale is not None:
-        lower, _ = constant_ends(found.value, found.units, 1.0 - level, low=-scale, high=scale)
-        # Within the scale and with a mean of −margin or less they take this value at most so often.
-        share = max(0.0, scale - margin) / (scale + found.value) if distance > 0.0 else 1.0
-        p_value = share**found.units
-    elif found.method == "bonett_price" and scale is not None:
-        losses, wins = (float(np.sort(part[part > 0.0]).sum()) / scale for part in (-values, values))
-        lower = -scale * drop_bound(losses, wins, values.size, confidence_level=level)
-        p_value = drop_p_value(losses, wins, values.size, margin / scale)
-    elif found.method == "clustered_bonett_price" and scale is not None and codes is not None:
-        losses, wins, units = _whole_groups(group_totals(values, codes), scale)
-        lower = -scale * drop_bound(losses, wins, units, confidence_level=level)
-        p_value = drop_p_value(losses, wins, units, margin / scale)
-    elif found.error > 0.0:
+    lower, p_value = found.centre, 0.0 if distance > 0.0 else 1.0
+    if found.error > 0.0:
         pull = _skewness(values, found) if found.method == "t" else 0.0
         lower = found.centre - _unpulled(found.quantile(level), pull) * found.error
         p_value = found.cdf(-_pulled(distance / found.error, pull))
-    else:
-        p_value = 0.0 if distance > 0.0 else 1.0
     return NonInferiority(
         established=lower > -margin,
         margin=margin,
@@ -193,16 +214,6 @@ def non_inferiority(
         method=found.method,
         n=values.size,
     )
-
-
-def _whole_groups(totals: GroupTotals, scale: float) -> tuple[float, float, int]:
-    """How many groups' worth is lost and won, and of how many groups of one size these carry the information."""
-    units = independent_units(totals.sizes)
-    size = float(totals.sizes.sum()) / units * scale
-    n = max(1, int(units + 1e-9))
-    losses, wins = (float(np.sort(part[part > 0.0]).sum()) / size for part in (-totals.sums, totals.sums))
-    losses = min(losses, float(n))
-    return losses, min(wins, n - losses), n
 
 
 def _skewness(values: FloatArray, found: _Centre) -> float:
@@ -228,12 +239,16 @@ def _unpulled(t: float, pull: float) -> float:
 
 
 def _centre(values: FloatArray, codes: IntArray | None, scale: float | None) -> _Centre:
-    # The two halves are added apart, so that swapping the arms negates the mean to the last bit.
-    gains, losses = np.sort(values[values > 0.0]), np.sort(-values[values < 0.0])
-    mean = float(gains.sum() - losses.sum()) / values.size
+    mean = _mean(values)
     if codes is None or useful_groups(codes) is None:
         return _independent_centre(values, mean, scale)
     return _clustered_centre(values, codes, mean, scale)
+
+
+def _mean(values: FloatArray) -> float:
+    # The two halves are added apart, so that swapping the arms negates the mean to the last bit.
+    gains, losses = np.sort(values[values > 0.0]), np.sort(-values[values < 0.0])
+    return float(gains.sum() - losses.sum()) / values.size
 
 
 def _bounded(values: FloatArray, scale: float) -> tuple[bool, bool]:

@@ -9,6 +9,8 @@ With repeats, a problem's mean difference has variance between + within/repeats 
 repeats shrink the second part only.
 """
 
+import math
+
 import numpy as np
 
 from evenhand.metrics.checks import (
@@ -106,6 +108,25 @@ def mcnemar_minimum_detectable_effect(
         else:
             high = middle
     return high
+
+
+def flip_minimum_detectable_effect(
+    sd: float, n: int, changed: int, *, power: float = 0.8, alpha: float = 0.05
+) -> float | None:
+    """The smallest drop that a one-sided sign-flip test sees with the wanted power; None when none is.
+
+    `changed` of the `n` values differ from 0. Of their 2^changed sign patterns k = ⌊α·2^changed⌋ can be significant: none
+    below five values at 5 %. With k = 1 every value must have fallen, and the drop is where Φ(drop/sd)^n is the power;
+    otherwise it is that of a t-test at the level k/2^changed, which the test can attain.
+    """
+    alpha, power = _checked_levels(alpha, power)
+    patterns = 2.0 ** min(changed, 60)
+    significant = math.ceil(alpha * patterns * (1.0 - 1e-12)) - 1  # p must be below α
+    if significant < 1 or sd == 0.0:
+        return None
+    if significant == 1:
+        return sd * normal_quantile(power ** (1.0 / n))
+    return minimum_detectable_effect(sd, n, power=power, alpha=significant / patterns, alternative="greater")
 
 
 def required_n(

@@ -1,10 +1,11 @@
 """The thinking that reasoning models write into their replies, told apart from the answer.
 
-A block of thinking begins with an opening tag at the start of the text or of a line and ends with the closing tag.
-Two things happen in practice: chat templates write the opening tag themselves, so that a reply begins with thinking
-and has only the closing tag; and a reply that was cut off inside its thinking has only the opening tag. A block
-after a space that ends on its line is thinking too, as in "Answer: A <think>ok</think>". Any other tag in the middle
-of a line is a word of the answer, as in "close it with </think>".
+A block of thinking begins with an opening tag and ends with the closing tag; blocks within blocks belong to the outer
+one. Two things happen in practice: chat templates write the opening tag themselves, so that a reply begins with thinking
+and has only the closing tag; and a reply that was cut off inside its thinking has only the opening tag. An opening tag
+in the middle of a line counts when its block is closed, on this line or later, as in "Answer: A <think>ok</think>"; a
+closing tag without an opening one counts at the start or end of a line, or right after a word. Any other tag in the
+middle of a line, or in quotes, is a word of the answer, as in "close it with </think>".
 """
 
 import re
@@ -69,15 +70,15 @@ def _without(
 ) -> tuple[str, list[str], bool]:
     answer, thoughts = [], []
     position = 0
-    first_close, first_open = closing.search(text), opening.search(text)
+    last_close = max((match.start() for match in opened.finditer(text)), default=-1)
+    first_close, first_open = closing.search(text), _next_open(text, 0, opening, last_close)
     if first_close is not None and (first_open is None or first_close.start() < first_open.start()):
         # The chat template wrote the opening tag.
         thoughts.append(text[: first_close.start()].strip())
         position = first_close.end()
-    while (begin := opening.search(text, position)) is not None:
+    while (begin := _next_open(text, position, opening, last_close)) is not None:
         answer.append(text[position : begin.start()])
-        # Inside a block a closing tag counts wherever it stands.
-        end = opened.search(text, begin.end())
+        end = _block_end(text, begin.end(), opening, opened)
         if end is None:
             thoughts.append(text[begin.end() :].strip())
             return "".join(answer), [thought for thought in thoughts if thought], True
@@ -85,6 +86,29 @@ def _without(
         position = end.end()
     answer.append(text[position:])
     return "".join(answer), [thought for thought in thoughts if thought], False
+
+
+def _next_open(text: str, position: int, opening: re.Pattern[str], last_close: int) -> re.Match[str] | None:
+    """The next opening tag that begins a block: one at the start of a line, or one that is closed later."""
+    for match in opening.finditer(text, position):
+        if match.start("inside") < 0 or match.end() <= last_close:
+            return match
+    return None
+
+
+def _block_end(
+    text: str, position: int, opening: re.Pattern[str], opened: re.Pattern[str]
+) -> re.Match[str] | None:
+    """The closing tag of a block, past the blocks within it; inside a block a closing tag counts wherever it stands."""
+    end = opened.search(text, position)
+    while end is not None:
+        inner = next(opening.finditer(text, position, end.start()), None)
+        further = opened.search(text, end.end()) if inner else None
+        # A tag that the thinking only speaks of has no closing tag of its own.
+        if further is None or next(opening.finditer(text, end.end(), further.start()), None) is not None:
+            return end
+        position, end = inner.end() if inner else end.end(), further
+    return end
 
 
 @lru_cache(maxsize=64)
@@ -99,9 +123,11 @@ def _patterns(tag: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[st
     opens, closes = re.escape(start), re.escape(end)
     return (
         re.compile(
-            rf"^[ \t]*{opens}|(?<=[ \t]){opens}(?=(?:(?!{opens}|{closes}).)*{closes})",
+            rf"^[ \t]*{opens}|(?<![`'\"“‘])(?P<inside>){opens}(?![`'\"”’])", re.IGNORECASE | re.MULTILINE
+        ),
+        re.compile(
+            rf"^[ \t]*{closes}|{closes}[ \t]*$|(?<=[^\s`'\"“‘(<]){closes}(?![`'\"”’])",
             re.IGNORECASE | re.MULTILINE,
         ),
-        re.compile(rf"^[ \t]*{closes}|{closes}[ \t]*$", re.IGNORECASE | re.MULTILINE),
         re.compile(closes, re.IGNORECASE),
     )

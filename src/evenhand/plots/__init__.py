@@ -16,12 +16,14 @@ from evenhand.plots.intervals import (
     interval_scale,
 )
 from evenhand.plots.series import Band, Point, Series, lines, scatter
+from evenhand.plots.timeline import Step, timeline
 
 __all__ = [
     "Band",
     "IntervalRow",
     "Point",
     "Series",
+    "Step",
     "bar_picture",
     "bar_scale",
     "histogram",
@@ -30,4 +32,5 @@ __all__ = [
     "interval_scale",
     "lines",
     "scatter",
+    "timeline",
 ]

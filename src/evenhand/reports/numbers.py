@@ -97,3 +97,13 @@ def bytes_text(count: int) -> str:
     if count < 1024:
         return f"{count} bytes"
     return f"{count / 1024:,.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:,.1f} MB"
+
+
+def dollars_text(amount: float | None) -> str:
+    """`$0.0044`, `$12.90`: two significant digits below a cent, cents above."""
+    if amount is None:
+        return "—"
+    if amount == 0 or amount >= 0.995:
+        return f"${amount:,.2f}"
+    digits = 2 if amount >= 0.1 else 3 if amount >= 0.01 else 4
+    return f"${amount:.{digits}f}" if amount >= 0.00005 else "<$0.0001"

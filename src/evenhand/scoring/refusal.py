@@ -6,7 +6,13 @@ import re
 OPENING = 300
 _REFUSAL = re.compile(
     r"""\b(?:
-        i \s+ (?: can \s* not | can't | won't | will \s+ not | am \s+ (?: unable | not \s+ able ) | must \s+ decline | refuse )
+        i \s+ (?: can \s* not | can't | won't | will \s+ not | am \s+ (?: unable | not \s+ able ) | refuse )
+      | i (?: \s+ (?: must | have \s+ to | will | would | should ) | 'll | 'd | 'm \s+ going \s+ to )?
+            (?: \s+ (?: like \s+ to | respectfully | politely | kindly | therefore ) )* \s+ decline \b
+      | i (?: \s+ am | 'm ) \s+ not \s+ (?: comfortable | willing | going \s+ to \s+ (?: help | assist | provide ) )
+      | i \s+ (?: do \s+ not | don't ) \s+ (?: feel \s+ comfortable | think \s+ it \s+ (?: is | 's | would \s+ be ) \s+ appropriate )
+      | (?: that | this | it ) (?: \s+ is | 's ) \s+ (?: not \s+ something | something ) \s+ (?: that \s+ )? i (?: \s+ can \s+ (?: help | assist | do ) | \s* can't | \s+ cannot | \s+ won't )
+      | it (?: \s+ is | 's ) \s+ not \s+ (?: appropriate | ethical )
       | i'm \s+ (?: very \s+ | so \s+ | really \s+ )? (?: sorry | unable | not \s+ able )
       | i \s+ am \s+ (?: very \s+ | so \s+ | really \s+ )? sorry
       | (?: i \s+ )? apologi[sz]e | my \s+ apologies

@@ -27,6 +27,10 @@ from evenhand.server.http.routes import Route
 from evenhand.server.pages import assets, comparison, dashboard, front, items
 from evenhand.server.pages import datasets as dataset_pages
 from evenhand.server.pages import experiments as experiment_pages
+from evenhand.server.pages import jobs as job_pages
+from evenhand.server.pages import rules as rule_pages
+from evenhand.server.pages import sessions as session_pages
+from evenhand.server.pages import trace as trace_page
 from evenhand.server.pages import traces as trace_pages
 
 
@@ -42,6 +46,10 @@ def all_routes() -> tuple[Route, ...]:
         *comparison.ROUTES,
         *dataset_pages.ROUTES,
         *items.ROUTES,
+        *trace_page.ROUTES,
+        *session_pages.ROUTES,
+        *job_pages.ROUTES,
+        *rule_pages.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

@@ -307,6 +307,16 @@ def scores_of_trace(connection: Connection, trace_key: str) -> dict[str, list[Sc
     return _by_target(connection.all(f"SELECT {_COLUMNS} FROM scores WHERE trace_key = ?", trace_key))  # noqa: S608  constant columns
 
 
+def scores_of_span(connection: Connection, trace_key: str, span_id: str) -> list[Score]:
+    """The scores of one span, oldest first."""
+    rows = connection.all(
+        f"SELECT {_COLUMNS} FROM scores WHERE target_id = ? AND trace_key = ?",  # noqa: S608  constant columns
+        span_id,
+        trace_key,
+    )
+    return _by_target(rows).get(span_id, [])
+
+
 def _by_target(rows: list[Row]) -> dict[str, list[Score]]:
     found: dict[str, list[Score]] = {}
     for row in sorted(rows, key=itemgetter(0)):

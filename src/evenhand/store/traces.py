@@ -18,7 +18,7 @@ from evenhand.store.arrivals import facet_line, model_line
 from evenhand.store.connection import Bound, Connection, Row
 from evenhand.store.pages import LAST, oldest_first
 from evenhand.store.projects import Scope, not_found
-from evenhand.store.scores import scores_of_trace
+from evenhand.store.scores import scores_of_span, scores_of_trace
 from evenhand.store.spans import created_at_of
 
 _TRACE = (
@@ -114,6 +114,55 @@ def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id
         metadata=Raw(row[12].encode()),
         spans=_with_texts_of_root([_span(span, row[1], scores.get(span[0], [])) for span in spans], row[3]),
     )
+
+
+def get_trace_row(
+    connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None
+) -> tuple[str, TraceRow]:
+    """The trace's key, and the trace without its spans."""
+    row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
+    return row[0], _trace_row(row)
+
+
+def get_span(
+    connection: Connection, trace_key: str, trace_id: str, span_id: str, *, root_id: str | None
+) -> Span:
+    """One span of a trace that the caller may see, with its scores, as `get_trace` shows it."""
+    row = connection.one(
+        f"SELECT {_SPAN} FROM spans WHERE trace_key = ? AND id = ?",  # noqa: S608  constant columns
+        trace_key,
+        span_id,
+    )
+    if row is None:
+        raise not_found("span", span_id)
+    span = _span(row, trace_id, scores_of_span(connection, trace_key, span_id))
+    if span_id != root_id or span.input is not None or span.output is not None:
+        return span
+    call = first_call(connection, trace_key)
+    if call is None:
+        return span
+    return replace(
+        span,
+        input=raw(call[1]),
+        output=raw(call[2]),
+        input_from_span_id=None if call[1] is None else call[0],
+        output_from_span_id=None if call[2] is None else call[0],
+    )
+
+
+def newer_trace(connection: Connection, *, project_id: str, narrow: TraceFilter, after: str) -> str | None:
+    """The id of the trace before the one with key `after` in `list_traces`."""
+    conditions, values = _conditions(connection, narrow)
+    row = connection.one(
+        "SELECT id FROM traces WHERE (project_id, trace_key) > (?, ?) AND (project_id, trace_key) < (?, ?)"  # noqa: S608  constant texts
+        f"{conditions} ORDER BY project_id, trace_key LIMIT 1",
+        project_id,
+        after,
+        project_id,
+        narrow.before or LAST,
+        *values,
+    )
+    return None if row is None else str(row[0])
 
 
 def _with_texts_of_root(spans: list[Span], root_id: str | None) -> list[Span]:
@@ -258,11 +307,16 @@ def list_queue(
 
 
 def _roots(connection: Connection, rows: Sequence[Row]) -> dict[str, QueuedRoot]:
+    return root_values(connection, [row[0] for row in rows])
+
+
+def root_values(connection: Connection, keys: Sequence[str]) -> dict[str, QueuedRoot]:
+    """What the roots of traces read and wrote, by the trace's key; absent where no root has arrived."""
     found = connection.look_up(
         "spans.trace_key, spans.id, spans.name, spans.input, spans.output, spans.duration_ms",
         "FROM traces JOIN spans ON spans.trace_key = traces.trace_key AND spans.id = traces.root_span_id"
         " WHERE traces.trace_key IN [?]",
-        [row[0] for row in rows],
+        list(keys),
     )()
     return {key: _queued_root(connection, key, root) for key, *root in found}
 

@@ -22,7 +22,7 @@ from evenhand.store.annotations import create_annotation
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import ItemText, add_items, create_dataset, list_items
 from evenhand.store.experiments import create_experiment
-from evenhand.store.jobs import Claim, NewJob, add_jobs, end_job
+from evenhand.store.jobs import NewJob, add_jobs, any_claimable, claim_jobs, end_job
 from evenhand.store.projects import create_project, project_exists
 from evenhand.store.runs import NewRun, add_runs
 from evenhand.store.scores import Measurement
@@ -58,7 +58,7 @@ def fill(connection: Connection) -> bool:
     _review(
         connection,
         rng,
-        [one for one in stories if one.root.name == "answer_ticket" and not one.partial],
+        [one for one in stories if one.root.name.startswith("answer_ticket") and not one.partial],
         moment,
     )
     _rules_and_jobs(connection, stories, moment)
@@ -244,23 +244,13 @@ def _rules_and_jobs(connection: Connection, stories: list[Story], moment: dateti
         config=encode_text(judge),
         rule_id=rule.id,
     )
+    others = any_claimable(connection)
     with as_of(moment - timedelta(minutes=50)):
-        [job_id] = add_jobs(connection, [job])
-    # Not by `claim_jobs`, which might take a job of somebody else.
-    claim = Claim(
-        job_id=job_id,
-        lease="",
-        project_id=job.project_id,
-        target_type=job.target_type,
-        target_id=job.target_id,
-        trace_key=trace_key,
-        scorer_name=job.scorer_name,
-        config=job.config,
-        rationale=None,
-        metadata=None,
-        attempts=1,
-    )
+        add_jobs(connection, [job])
+    if others:
+        return  # what is claimed might be a job of somebody else
     with as_of(moment - timedelta(minutes=48)):
+        [claim] = claim_jobs(connection, limit=1, lease_ms=1)
         end_job(
             connection,
             claim,

@@ -17,9 +17,9 @@ from evenhand.store.ingest import Sender, SpanBatch, store_batches
 from evenhand.store.inline import InlineResult
 from evenhand.store.scores import Measurement
 
-LIVE_TRACES = 200
+LIVE_TRACES = 400
 DAYS = 28
-SILENT_DAYS = (12, 13)
+SILENT_DAYS = (11, 12, 13)
 """Days ago on which nothing was scored: the judge was down."""
 OUTAGE_DAY = 7
 """The day on which the order system failed more often."""
@@ -90,7 +90,7 @@ def live_stories(rng: Random, moment: datetime) -> Iterator[Story]:
         version = "v4" if days_ago < 16 else "v3"
         good = rng.random() < (0.8 if version == "v4" else 0.68)
         answer = f"{'Yes. ' if rng.random() < 0.2 else ''}{right}" if good else rng.choice(WRONG)
-        root = _answer_ticket(rng, history, answer, outage=days_ago == OUTAGE_DAY)
+        root = _answer_ticket(rng, history, question.rstrip("?"), answer, outage=days_ago == OUTAGE_DAY)
         if root.error is None:
             history = [*history, {"role": "assistant", "content": answer}]
         scored = days_ago not in SILENT_DAYS and root.error is None and rng.random() < 0.8
@@ -113,7 +113,7 @@ def live_stories(rng: Random, moment: datetime) -> Iterator[Story]:
 
 
 def _instants(rng: Random, moment: datetime) -> Iterator[datetime]:
-    recent = LIVE_TRACES * 3 // 10
+    recent = LIVE_TRACES // 6
     for number in range(LIVE_TRACES):
         if number < recent:
             yield moment - timedelta(minutes=2 + 23.5 * 60 * rng.random() ** 1.4)
@@ -126,7 +126,9 @@ def _spoken(rng: Random, question: str, turn: int) -> str:
     return f"{opener} {question}"
 
 
-def _answer_ticket(rng: Random, history: list[dict[str, str]], answer: str, *, outage: bool) -> Draft:
+def _answer_ticket(
+    rng: Random, history: list[dict[str, str]], topic: str, answer: str, *, outage: bool
+) -> Draft:
     """The bot's usual way: look up, search, ask the order system, write, check."""
     model = MODELS[0] if rng.random() < 0.8 else MODELS[1]
     at = 2.0
@@ -191,7 +193,7 @@ def _answer_ticket(rng: Random, history: list[dict[str, str]], answer: str, *, o
         else None
     )
     return Draft(
-        name="answer_ticket",
+        name=f"answer_ticket: {topic}"[:60],
         start=0,
         length=at + 3,
         input={"messages": history},

@@ -43,6 +43,12 @@ SWITCHER_PROJECTS = 20
 """Projects in the switcher; more are on a page of their own."""
 SMALLEST_PACKED = 1_400
 """Shorter pages fit into one packet anyway."""
+AUDIENCES: dict[Role, Audience] = {
+    "review": "session:review",
+    "read": "session:read",
+    "write": "session:write",
+    "admin": "session:admin",
+}
 T = TypeVar("T", bound="PageContext")
 
 
@@ -74,7 +80,7 @@ class PageContext(Struct, frozen=True, kw_only=True):
     title: str
     """The heading."""
     crumbs: Sequence[Crumb] = ()
-    """The pages above it."""
+    """The pages above it; without any, the project stands there."""
     here: Here
     """Its address."""
 
@@ -118,21 +124,17 @@ class Frame(Struct, frozen=True, kw_only=True):
 
 def person_of(access: Access) -> str:
     """Who is logged in, as pages and annotations name them."""
-    return {LOGIN_LINK: "Local user", ENVIRONMENT: "Administrator"}.get(access.token_id, access.token_id)
+    known = {LOGIN_LINK: "Local user", ENVIRONMENT: "Administrator"}
+    return access.reviewer or known.get(access.token_id, access.token_id)
 
 
 def page_route(path: str, handler: Handler, *, summary: str, role: Role = "read", query: Any = None) -> Route:
     """The row of a page: people who are logged in with at least `role` see it."""
-    audience: dict[Role, Audience] = {
-        "read": "session:read",
-        "write": "session:write",
-        "admin": "session:admin",
-    }
     return Route(
         method="GET",
         path=path,
         handler=handler,
-        audience=audience[role],
+        audience=AUDIENCES[role],
         query=query,
         summary=summary,
         tag="Pages",
@@ -142,16 +144,11 @@ def page_route(path: str, handler: Handler, *, summary: str, role: Role = "read"
 
 def form_route(path: str, handler: Handler, form: Any, *, summary: str, role: Role = "write") -> Route:
     """The row of something that a page changes: a form with its secret, from people with at least `role`."""
-    audience: dict[Role, Audience] = {
-        "read": "session:read",
-        "write": "session:write",
-        "admin": "session:admin",
-    }
     return Route(
         method="POST",
         path=path,
         handler=handler,
-        audience=audience[role],
+        audience=AUDIENCES[role],
         form=form,
         media_types=MEDIA_TYPES,
         status=303,
@@ -287,6 +284,7 @@ def templates() -> Environment:
         percent=numbers.percent,
         counted=numbers.counted,
         size=numbers.bytes_text,
+        dollars=numbers.dollars_text,
         moment=moment,
         clock=clock,
     )

@@ -16,6 +16,7 @@ ICONS = {
     "jobs": "M8 2.2a5.8 5.8 0 1 0 .01 0M8 4.5V8l2.5 1.7",
     "rules": "M2 3.5h12M4.5 8h7M6.5 12.5h3",
     "search": "M7 2.5a4.5 4.5 0 1 0 .01 0M10.4 10.4L14 14",
+    "sessions": "M2 3h9v6H6l-2.5 2.5V9H2zM8 11h3l2 2v-2h1V6h-1",
     "settings": "M2 4.5h6M11 4.5h3M2 11.5h3M8 11.5h6M9.5 2.8v3.4M6.5 9.8v3.4",
 }
 """The path of each icon, on 16 by 16."""
@@ -49,14 +50,27 @@ GROUPS = (
         (
             Entry(key="dashboard", text="Dashboard"),
             Entry(key="traces", text="Traces"),
+            Entry(key="sessions", text="Sessions"),
             Entry(key="experiments", text="Experiments"),
             Entry(key="datasets", text="Datasets"),
+        ),
+    ),
+    Group(
+        "Operations",
+        (
+            Entry(key="rules", text="Online rules"),
+            Entry(key="jobs", text="Jobs"),
         ),
     ),
 )
 """Every page that has an entry. A new page adds its line here."""
 
-_SEES = {"read": ("read",), "write": ("read", "write"), "admin": ("read", "write", "admin")}
+_SEES = {
+    "review": ("review",),
+    "read": ("review", "read"),
+    "write": ("review", "read", "write"),
+    "admin": ("review", "read", "write", "admin"),
+}
 
 
 def groups_for(base: str, role: str, counts: Mapping[str, int]) -> tuple[Group, ...]:

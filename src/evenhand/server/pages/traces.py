@@ -15,7 +15,6 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.pages.frame import (
-    Crumb,
     PageContext,
     PageQuery,
     age_of,
@@ -131,7 +130,6 @@ async def traces(call: Call, query: TracesQuery) -> Answer:
         return TracesPage(
             title="Traces",
             here=here,
-            crumbs=(Crumb(project_id, project_path(project_id, "dashboard")),),
             query=query,
             grid=traces_grid(shown, moment, here, project_id, writes=call.access.allows("write")),
             times=time_tabs(query, here),

@@ -1,19 +1,15 @@
 // What scripts add to every page: local times, copy buttons, keys. Pages are complete without it.
+import { startCopies } from "./copies.js";
 import { startKeys } from "./keys.js";
 import { localTimes } from "./times.js";
 
 localTimes(document);
-startKeys(document);
+startCopies(document);
 
-/** @type {NodeListOf<HTMLButtonElement>} */
-const copies = document.querySelectorAll("button[data-copy]");
-for (const button of copies) {
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    const text = button.dataset.copy || button.parentElement?.querySelector("pre")?.textContent || "";
-    await navigator.clipboard.writeText(text);
-    const before = button.textContent;
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = before), 1500);
-  });
+// A link with data-key="n" is followed when somebody presses n.
+/** @type {Record<string, () => void>} */
+const keyed = {};
+for (const link of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-key]"))) {
+  keyed[link.dataset.key ?? ""] = () => link.click();
 }
+startKeys(document, keyed);

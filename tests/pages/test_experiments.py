@@ -201,7 +201,7 @@ def test_a_dataset_is_made_filled_imported_into_and_versioned(
 
 def test_an_items_history_names_what_it_does(browser: Browser, demo: Site) -> None:
     client = demo.client()
-    first, second = compared(client, [1.0, 0.0], [0.0, 0.0])
+    first, _ = compared(client, [1.0, 0.0], [0.0, 0.0])
     dataset = client.get(f"/v1/experiments/{first}").body["dataset_id"]
     items = [one["id"] for one in client.get(f"/v1/datasets/{dataset}/items").body["items"]]
     with open_tab(browser, demo) as tab:

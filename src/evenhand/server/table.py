@@ -7,6 +7,7 @@ from evenhand.server.api import (
     dataset_versions,
     datasets,
     experiments,
+    exports,
     health,
     jobs,
     otlp,
@@ -19,6 +20,7 @@ from evenhand.server.api import (
     runs,
     scorers,
     scores,
+    search,
     sessions,
     tokens,
     traces,
@@ -70,4 +72,6 @@ def all_routes() -> tuple[Route, ...]:
         *project_summary.ROUTES,
         *jobs.ROUTES,
         *rules.ROUTES,
+        *search.ROUTES,
+        *exports.ROUTES,
     )

@@ -371,7 +371,8 @@ async def import_file(call: Call, form: ImportForm) -> Answer:
     content = b"" if form.file is None else form.file.content
     if not content.strip():
         raise Refusal("INVALID_REQUEST", "Choose a file with a JSON object per line.", {"field": "file"})
-    with Upload(call.service.config.limits.import_line_bytes) as upload:
+    limits = call.service.config.limits
+    with Upload(limits.import_line_bytes, limits.import_lines) as upload:
         await asyncio.to_thread(upload.feed, content)
         await asyncio.to_thread(upload.finish)
         report = await call.service.database.write(

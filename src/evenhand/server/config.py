@@ -48,6 +48,12 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """The address to listen on."""
     port: int = 8321
     """The port to listen on; 0 takes a free one."""
+    grpc_port: int | None = None
+    """The port for OTLP over gRPC; None listens on none."""
+    grpc_required: bool = False
+    """Whether the server must not start without it: the port was asked for, not taken because the extra is there."""
+    access_log: bool = False
+    """Whether every request is a line in the log."""
     admin_token: Secret | None = None
     """An administrator's token given by the environment instead of made on the first start."""
     allowed_hosts: tuple[str, ...] = ()

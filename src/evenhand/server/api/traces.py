@@ -84,19 +84,18 @@ class TraceQuery(Paging, frozen=True, kw_only=True):
 
 def span_project(call: Call, given: str | None) -> str:
     """Where spans go: what the request names, else the token's project, else `default`."""
-    named = given or _header_project(call)
-    return named or call.scope or DEFAULT
+    return given or named_project(call.headers.get(PROJECT_HEADER), call.scope)
 
 
-def _header_project(call: Call) -> str | None:
-    header = call.headers.get(PROJECT_HEADER)
+def named_project(header: bytes | None, scope: str | None) -> str:
+    """The project that the header X-Project-Id names, else the token's, else `default`."""
     if header is None:
-        return None
+        return scope or DEFAULT
     try:
         name = header.decode("utf-8")
     except UnicodeDecodeError:
         raise Refusal("INVALID_REQUEST", "The header X-Project-Id is not valid UTF-8.") from None
-    if not 1 <= len(name) <= MAX_NAME:
+    if not 1 <= len(name) <= MAX_NAME or "\x00" in name:
         raise Refusal("INVALID_REQUEST", f"The header X-Project-Id has 1 to {MAX_NAME} characters.")
     return name
 

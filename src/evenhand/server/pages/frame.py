@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, Literal, TypeVar
+from urllib.parse import quote_plus
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
@@ -273,6 +274,7 @@ def templates() -> Environment:
         counted=numbers.counted,
         size=numbers.bytes_text,
         dollars=numbers.dollars_text,
+        address=quote_plus,
         moment=moment,
         clock=clock,
     )

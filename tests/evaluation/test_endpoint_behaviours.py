@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.evaluation.runs import evenhand
+from tests.evaluation.runs import Done, evenhand
 
 from evenhand.models.providers import PROVIDERS
 from evenhand.testing import FaultPlan, MockAnswer, MockCall, MockModel, with_nonce
@@ -370,12 +370,13 @@ JUDGES: dict[str, JudgeCase] = {
 }
 
 
-def judged_run(tmp_path: Path, judge_url: str, *more: str) -> Any:
+def judged_run(tmp_path: Path, judge_url: str, *more: str) -> Done:
     with MockModel(GOOD) as model:
         return evenhand(
             *("eval", "run", "--bench", bench_file(tmp_path, "judged"), *FLAGS),
             *("--model-url", model.url, "--model-id", "m"),
-            *("--judge-url", judge_url, "--judge-id", "j", "-o", tmp_path / "out", *more),
+            *("--judge-url", judge_url, "--judge-id", "j", "-o", tmp_path / "out"),
+            *more,
         )
 
 

@@ -22,6 +22,8 @@ class RequestLimits(Struct, frozen=True, kw_only=True):
     """The largest dataset import, unpacked; it is streamed."""
     import_line_bytes: int = 16 * MIB
     """The longest line of an import; a longer one is skipped."""
+    import_lines: int = 10_000_000
+    """The lines of one import; a longer one is refused."""
     buffered_bytes: int = 512 * MIB
     """All bodies in memory together."""
     requests: int = 2_000

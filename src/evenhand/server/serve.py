@@ -48,8 +48,18 @@ def first_token(database: Database) -> str | None:
     return database.write_now(work)
 
 
+LEAST_TOKEN, MOST_TOKEN = 16, 4_096
+"""Characters of an administrator's token from the environment."""
+
+
 def refuse_open_bind(config: ServerConfig, database: Database) -> None:
-    """A server that others can reach must have tokens before it listens."""
+    """A server that others can reach must have tokens before it listens, and none that can be guessed."""
+    length = 0 if config.admin_token is None else len(config.admin_token.reveal())
+    if length > MOST_TOKEN or (length and length < LEAST_TOKEN and not config.is_loopback):
+        raise OptionError(
+            f"EVENHAND_ADMIN_TOKEN has {length:,} characters: at most {MOST_TOKEN:,} are taken, and at least "
+            f"{LEAST_TOKEN} where others can reach the server"
+        )
     if config.is_loopback or config.admin_token is not None:
         return
     if not database.read_now(any_token):
@@ -93,7 +103,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         application = cast(Application, self.config.app)
-        application.service.stopping = True
+        application.service.begin_stop()
         application.end_streams()
         if self.grpc is not None:
             await self.grpc.stop()

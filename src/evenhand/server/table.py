@@ -7,6 +7,7 @@ from evenhand.server.api import (
     dataset_versions,
     datasets,
     experiments,
+    exports,
     health,
     jobs,
     otlp,
@@ -19,12 +20,15 @@ from evenhand.server.api import (
     runs,
     scorers,
     scores,
+    search,
     sessions,
     tokens,
     traces,
 )
 from evenhand.server.http.routes import Route
-from evenhand.server.pages import assets, dashboard, front
+from evenhand.server.pages import assets, comparison, dashboard, front, items
+from evenhand.server.pages import datasets as dataset_pages
+from evenhand.server.pages import experiments as experiment_pages
 from evenhand.server.pages import jobs as job_pages
 from evenhand.server.pages import rules as rule_pages
 from evenhand.server.pages import sessions as session_pages
@@ -40,6 +44,10 @@ def all_routes() -> tuple[Route, ...]:
         *front.ROUTES,
         *dashboard.ROUTES,
         *trace_pages.ROUTES,
+        *experiment_pages.ROUTES,
+        *comparison.ROUTES,
+        *dataset_pages.ROUTES,
+        *items.ROUTES,
         *trace_page.ROUTES,
         *session_pages.ROUTES,
         *job_pages.ROUTES,
@@ -64,4 +72,6 @@ def all_routes() -> tuple[Route, ...]:
         *project_summary.ROUTES,
         *jobs.ROUTES,
         *rules.ROUTES,
+        *search.ROUTES,
+        *exports.ROUTES,
     )

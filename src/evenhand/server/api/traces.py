@@ -36,6 +36,8 @@ from evenhand.store.scores import Measurement
 from evenhand.store.targets import Material, Target
 
 LISTING = "traces"
+MOST_FILTERS = 20
+"""Entries of metadata that one list is narrowed to."""
 PROJECT_HEADER = b"x-project-id"
 
 
@@ -192,6 +194,12 @@ async def list_all(call: Call, query: TraceQuery) -> Answer:
     limit, after = query.checked_limit(), query.after(LISTING)
     if query.min_duration_ms is not None and not math.isfinite(query.min_duration_ms):
         raise Refusal("INVALID_REQUEST", "'min_duration_ms' must be a number.", {"field": "min_duration_ms"})
+    if len(query.metadata) > MOST_FILTERS:
+        raise Refusal(
+            "INVALID_REQUEST",
+            f"At most {MOST_FILTERS} entries of metadata can be asked for.",
+            {"field": "metadata"},
+        )
     narrow = store.TraceFilter(
         after=_first_key_after("after", query.created_after),
         before=_first_key("before", query.created_before),

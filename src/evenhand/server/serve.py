@@ -103,7 +103,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         application = cast(Application, self.config.app)
-        application.service.stopping = True
+        application.service.begin_stop()
         application.end_streams()
         if self.grpc is not None:
             await self.grpc.stop()

@@ -27,6 +27,7 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "datasets-none": lambda site: "/projects/empty/datasets",
     "dataset": lambda site: f"/projects/demo/datasets/{site.datasets()[0]}?since=1&add=1",
     "item": lambda site: f"/projects/demo/items/{site.item()}",
+    "search": lambda site: "/projects/demo/search?q=express+fee",
     "jobs": lambda site: "/projects/demo/jobs",
     "rules": lambda site: "/projects/demo/rules?new=1",
 }

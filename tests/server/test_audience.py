@@ -60,6 +60,7 @@ AUDIENCES = {
     ("POST", "/projects/{project_id}/traces/{trace_id}/annotations/{annotation_id}/item"): "session:write",
     ("POST", "/projects/{project_id}/traces/{trace_id}/delete"): "session:write",
     ("GET", "/projects/{project_id}/traces/{trace_id}/spans/{span_id}/{which}"): "session:read",
+    ("GET", "/projects/{project_id}/search"): "session:read",
     ("GET", "/readyz"): "public",
     ("GET", "/static/{digest}/{name}"): "public",
     ("POST", "/theme"): "public",

@@ -45,7 +45,6 @@ from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.endpoint import Endpoint
 from evenhand.models.spend import SpendCap
-from evenhand.scoring.code_execution import open_configured_sandbox
 
 if TYPE_CHECKING:
     from evenhand.evaluation.artifacts import Written
@@ -287,6 +286,9 @@ class Evaluation:
             arbiter = JudgeArbiter(make_judge(benchmark, config, judge_model, key))
         sandbox: Any = None
         if benchmark.uses_sandbox:
+            # Loaded here: most runs need no sandbox, and loading it takes as long as a hundred answers.
+            from evenhand.scoring.code_execution import open_configured_sandbox
+
             sandbox = open_configured_sandbox()
             stack.callback(sandbox.close)
         return Pipeline(

@@ -105,7 +105,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         served = self.config.app
         application = cast(Application, served.application if isinstance(served, Outside) else served)
-        application.service.stopping = True
+        application.service.begin_stop()
         application.end_streams()
         if self.grpc is not None:
             await self.grpc.stop()
@@ -209,5 +209,22 @@ def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
             server.grpc = grpc
             server.run(sockets=[listener])
             log.info("stopped", extra={"fields": {"address": address}})
+    finally:
+        database.close()
+
+
+def serve_database(
+    config: ServerConfig, database: Database, access: Access, opens: str, announce: Callable[[str], None]
+) -> None:
+    """Serve an open database to whoever opens the printed link, which grants `access`; close it at the end."""
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        application = make_application(config, database)
+        with listen(config.host, config.port) as listener:
+            application.service.sessions.load()
+            code = application.service.sessions.new_code(access, opens)
+            address = f"http://{config.host}:{listener.getsockname()[1]}"
+            announce(f"Open in a browser (works once): {address}/login?code={code}")
+            uvicorn_server(application).run(sockets=[listener])
     finally:
         database.close()

@@ -31,6 +31,7 @@ from evenhand.server.pages import datasets as dataset_pages
 from evenhand.server.pages import experiments as experiment_pages
 from evenhand.server.pages import jobs as job_pages
 from evenhand.server.pages import rules as rule_pages
+from evenhand.server.pages import search as search_page
 from evenhand.server.pages import sessions as session_pages
 from evenhand.server.pages import trace as trace_page
 from evenhand.server.pages import traces as trace_pages
@@ -52,6 +53,7 @@ def all_routes() -> tuple[Route, ...]:
         *session_pages.ROUTES,
         *job_pages.ROUTES,
         *rule_pages.ROUTES,
+        *search_page.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

@@ -26,6 +26,7 @@ from evenhand.server.api import (
 from evenhand.server.http.routes import Route
 from evenhand.server.pages import assets, dashboard, front
 from evenhand.server.pages import jobs as job_pages
+from evenhand.server.pages import queue as queue_pages
 from evenhand.server.pages import rules as rule_pages
 from evenhand.server.pages import sessions as session_pages
 from evenhand.server.pages import trace as trace_page
@@ -44,6 +45,7 @@ def all_routes() -> tuple[Route, ...]:
         *session_pages.ROUTES,
         *job_pages.ROUTES,
         *rule_pages.ROUTES,
+        *queue_pages.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

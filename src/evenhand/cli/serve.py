@@ -12,6 +12,8 @@ from evenhand.settings import LOG_LEVELS, load
 @click.command()
 @click.option("--host", help="Address to listen on (127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on (8321); 0 takes a free one.")
+@click.option("--grpc-port", type=click.IntRange(1, 65535), help="Port for OTLP over gRPC (4317 where the extra 'grpc' is installed; EVENHAND_GRPC_PORT=off for none).")  # fmt: skip
+@click.option("--access-log", is_flag=True, help="Log every request.")
 @click.option("--database", help="sqlite:///PATH or postgresql://… (evenhand.db in the data folder).")
 @click.option("--config", "models_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with the judge models and listed scorers.")  # fmt: skip
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Also run this scorer: code_sandbox, or one of an installed package.")  # fmt: skip
@@ -22,6 +24,8 @@ from evenhand.settings import LOG_LEVELS, load
 def command(
     host: str | None,
     port: int | None,
+    grpc_port: int | None,
+    access_log: bool,
     database: str | None,
     models_file: Path | None,
     scorers: tuple[str, ...],
@@ -44,13 +48,16 @@ def command(
         from evenhand.models.reasoning import parse_tags
         from evenhand.server.config import ServerConfig
         from evenhand.server.http.logs import set_up_logging
-        from evenhand.server.serve import serve
+        from evenhand.server.serve import serve, wanted_grpc_port
     except ImportError as error:
         raise MissingExtra(error.name or "uvicorn", "server", "the server") from error
     settings = load()
     config = ServerConfig(
         host=host or settings.host,
         port=settings.port if port is None else port,
+        grpc_port=wanted_grpc_port(settings.grpc_port if grpc_port is None else grpc_port),
+        grpc_required=(grpc_port or settings.grpc_port) not in (None, "off"),
+        access_log=access_log or settings.access_log,
         database=database or settings.database,
         admin_token=settings.admin_token,
         allowed_hosts=allowed_hosts or settings.allowed_hosts,

@@ -45,4 +45,5 @@ EXTRAS = (
     Extra("math", ("math-verify", "sympy"), "math_equal and the benchmark math500"),
     Extra("hf", ("datasets",), "hf://… datasets, which the built-in benchmarks read by default"),
     Extra("import", ("zstandard",), "Inspect's .eval logs"),
+    Extra("grpc", ("grpcio",), "OTLP over gRPC, on port 4317 beside evenhand serve"),
 )

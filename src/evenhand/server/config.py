@@ -22,6 +22,8 @@ class RequestLimits(Struct, frozen=True, kw_only=True):
     """The largest dataset import, unpacked; it is streamed."""
     import_line_bytes: int = 16 * MIB
     """The longest line of an import; a longer one is skipped."""
+    import_lines: int = 10_000_000
+    """The lines of one import; a longer one is refused."""
     buffered_bytes: int = 512 * MIB
     """All bodies in memory together."""
     requests: int = 2_000
@@ -48,6 +50,12 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """The address to listen on."""
     port: int = 8321
     """The port to listen on; 0 takes a free one."""
+    grpc_port: int | None = None
+    """The port for OTLP over gRPC; None listens on none."""
+    grpc_required: bool = False
+    """Whether the server must not start without it: the port was asked for, not taken because the extra is there."""
+    access_log: bool = False
+    """Whether every request is a line in the log."""
     admin_token: Secret | None = None
     """An administrator's token given by the environment instead of made on the first start."""
     allowed_hosts: tuple[str, ...] = ()

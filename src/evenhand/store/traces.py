@@ -16,7 +16,7 @@ from evenhand.core.spans import dollars, instant
 from evenhand.core.timestamps import format_instant
 from evenhand.store.arrivals import facet_line, model_line
 from evenhand.store.connection import Bound, Connection, Row
-from evenhand.store.pages import LAST, oldest_first
+from evenhand.store.pages import LAST, MOST_BYTES, Cut, as_cut, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.scores import scores_of_span, scores_of_trace
 from evenhand.store.spans import created_at_of
@@ -335,9 +335,10 @@ def queued_trace(connection: Connection, trace_id: str, *, project_id: str) -> t
     return _queue_items(connection, [row])[0]
 
 
-def _queue_items(connection: Connection, rows: Sequence[Row]) -> list[tuple[str, QueueItem]]:
+def _queue_items(connection: Connection, rows: list[Row]) -> list[tuple[str, QueueItem]]:
+    rows = _as_long_as_allowed(connection, rows)
     roots = _roots(connection, rows)
-    return [
+    made = [
         (
             row[10],
             QueueItem(
@@ -350,6 +351,25 @@ def _queue_items(connection: Connection, rows: Sequence[Row]) -> list[tuple[str,
         )
         for row in rows
     ]
+    return as_cut(rows, made)
+
+
+def _as_long_as_allowed(connection: Connection, rows: list[Row]) -> list[Row]:
+    """The first of the traces, as many as a page's bytes allow with the texts of their roots."""
+    lengths: dict[str, int] = dict(
+        connection.look_up(
+            "traces.trace_key, COALESCE(LENGTH(spans.input), 0) + COALESCE(LENGTH(spans.output), 0)",
+            "FROM traces JOIN spans ON spans.trace_key = traces.trace_key AND spans.id = traces.root_span_id"
+            " WHERE traces.trace_key IN [?]",
+            [row[0] for row in rows],
+        )()
+    )
+    total = 0
+    for place, row in enumerate(rows):
+        total += lengths.get(row[0], 0)
+        if total > MOST_BYTES and place:
+            return Cut(rows[:place])
+    return rows
 
 
 def _roots(connection: Connection, rows: Sequence[Row]) -> dict[str, QueuedRoot]:

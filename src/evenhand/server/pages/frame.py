@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, Literal, TypeVar
+from urllib.parse import quote_plus
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
@@ -34,7 +35,7 @@ from evenhand.server.pages.links import Here, local_path, project_path
 from evenhand.server.pages.navigation import ICONS, Group, groups_for
 from evenhand.store.connection import Connection
 from evenhand.store.project_summary import queue_counts
-from evenhand.store.projects import get_project, list_projects
+from evenhand.store.projects import get_project, list_projects, not_found
 
 HTML = b"text/html; charset=utf-8"
 THEME_COOKIE = b"evenhand_theme"
@@ -61,6 +62,9 @@ class Crumb(Struct, frozen=True):
 
 class PageQuery(Struct, frozen=True, kw_only=True):
     """The query parameters that every page takes."""
+
+    empty_is_absent: ClassVar[bool] = True
+    """A filter form sends its empty fields too."""
 
     format: Literal["html", "csv", "json"] = "html"
     """`csv` and `json`: the table on screen as a file."""
@@ -162,6 +166,15 @@ def form_route(path: str, handler: Handler, form: Any, *, summary: str, role: Ro
         tag="Pages",
         documented=False,
     )
+
+
+def own_project(call: Call) -> str:
+    """The project in the address; `NOT_FOUND` unless the caller may see it. Pages check it with their frame; what a
+    form changes checks it here."""
+    project_id = call.params["project_id"]
+    if call.scope is not None and call.scope != project_id:
+        raise not_found("project", project_id)
+    return project_id
 
 
 class NoFields(Struct, frozen=True, kw_only=True):
@@ -282,6 +295,7 @@ def templates() -> Environment:
         counted=numbers.counted,
         size=numbers.bytes_text,
         dollars=numbers.dollars_text,
+        address=quote_plus,
         moment=moment,
         clock=clock,
     )

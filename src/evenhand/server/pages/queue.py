@@ -46,6 +46,7 @@ from evenhand.store import traces as store
 from evenhand.store.annotations import create_annotation, list_annotations, to_dataset_item
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import list_datasets
+from evenhand.store.pages import Cut
 from evenhand.store.project_summary import queue_counts
 from evenhand.store.reviews import withheld_annotations
 
@@ -158,8 +159,9 @@ async def queue(call: Call, query: QueueQuery) -> Answer:
             limit=PAGE_CARDS + 1,
             annotator=annotator,
         )
-        more = len(rows) > PAGE_CARDS
-        places = [(place, item) for place, item in rows[:PAGE_CARDS] if annotator or place not in skipped]
+        more = len(rows) > PAGE_CARDS or isinstance(rows, Cut)  # long texts make a page shorter
+        shown = rows[:PAGE_CARDS]
+        places = [(place, item) for place, item in shown if annotator or place not in skipped]
         if not more and annotator is None:
             places += store.queued_at_places(connection, skipped, project_id=project_id, status=status)
         first, _ = _around(connection, project_id, skipped, None)
@@ -190,7 +192,7 @@ async def queue(call: Call, query: QueueQuery) -> Answer:
             ],
             empty=not numbers["all"],
             start=project_path(project_id, "queue", first) if first else "",
-            next=here(cursor=make_cursor(LISTING, [rows[PAGE_CARDS - 1][0]])) if more else "",
+            next=here(cursor=make_cursor(LISTING, [shown[-1][0]])) if more else "",
             first=here() if query.cursor else "",
         )
 

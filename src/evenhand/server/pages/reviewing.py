@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Raw, Struct
 
 from evenhand.core.objects.annotations import Annotation
-from evenhand.server.call import Call
 from evenhand.server.http.auth import Access
 from evenhand.server.pages.frame import age_of, person_of
 from evenhand.server.pages.values import Message, read_messages, readable
@@ -62,12 +61,6 @@ def reviewer_of(access: Access) -> Reviewer:
     name = person_of(access)
     own = access.person_id or (access.token_id if access.reviewer is not None else f"name:{name}")
     return Reviewer(id=own, name=name, sees_all=False)
-
-
-def lead_of(call: Call) -> Reviewer:
-    """Who settles, and sees everything."""
-    own = reviewer_of(call.access)
-    return Reviewer(id=own.id, name=own.name, sees_all=True)
 
 
 class Said(Struct, frozen=True, kw_only=True):

@@ -121,6 +121,15 @@ class Frame(Struct, frozen=True, kw_only=True):
         return THEMES[(THEMES.index(self.theme) + 1) % len(THEMES)]
 
     @property
+    def home(self) -> str:
+        """The first page of a project: reviewers see only their own."""
+        return "queue" if self.role == "review" else "dashboard"
+
+    @property
+    def can_read(self) -> bool:
+        return self.role in ("read", "write", "admin")
+
+    @property
     def can_write(self) -> bool:
         return self.role in ("write", "admin")
 

@@ -59,6 +59,10 @@ PATHS = (
     f"/projects/hostile/traces?name={part(PAYLOADS[6])}&model={part(PAYLOADS[7])}&key={part(PAYLOADS[8])}&value={part(PAYLOADS[9])}",
     "/projects/hostile/sessions",
     f"/projects/hostile/sessions/{part(PAYLOADS[2])}",
+    "/projects/hostile/search?q=window.hit",
+    f"/projects/hostile/search?q={part(PAYLOADS[0])}",
+    "/projects/hostile/experiments",
+    "/projects/hostile/datasets",
     "/projects/hostile/jobs",
     "/projects/hostile/rules",
 )

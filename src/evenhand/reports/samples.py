@@ -21,9 +21,9 @@ from evenhand.results.records import SampleError, SampleResult
 
 FIRST_ROWS = 25
 """Rows that are HTML."""
-MOST_SAMPLES = 50_000
+MOST_SAMPLES = 20_000
 """Samples that a report holds; the rest is in the run's files."""
-MOST_BYTES = 200 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024
 """Size of all their data."""
 MOST_TEXT = 20_000
 """Characters of one text."""

@@ -305,6 +305,26 @@ def _raw(text: str) -> Raw:
     return Raw(text.encode())
 
 
+def read_items(connection: Connection, item_ids: Sequence[str], *, scope: Scope) -> dict[str, DatasetItem]:
+    """Items by id, those that were taken out of their dataset too; what the caller may not see is left out."""
+    if not item_ids:
+        return {}
+    rows = connection.all(
+        f"SELECT {ITEM_COLUMNS} FROM dataset_items WHERE id IN [?]",  # noqa: S608  constant columns
+        sorted(set(item_ids)),
+    )
+    seen = {
+        row[0]
+        for row in connection.all(
+            "SELECT id FROM datasets WHERE id IN [?] AND (? = '' OR project_id = ?)",
+            sorted({row[1] for row in rows}),
+            scope or "",
+            scope or "",
+        )
+    }
+    return {row[0]: item_of(row) for row in rows if row[1] in seen}
+
+
 class Expectation(NamedTuple):
     """What scorers are told about an item, as JSON text."""
 

@@ -166,6 +166,19 @@ def list_runs(
     return as_cut(rows, [(_run(row, scores.get(row[0], [])), row[7]) for row in rows])
 
 
+def read_runs(connection: Connection, run_ids: Sequence[str], *, scope: Scope) -> dict[str, Run]:
+    """Runs by id, with their scores; what the caller may not see is left out."""
+    if not run_ids:
+        return {}
+    rows = connection.all(
+        f"SELECT {_COLUMNS}, project_id FROM runs WHERE id IN [?]",  # noqa: S608  constant columns
+        sorted(set(run_ids)),
+    )
+    seen = [row for row in rows if scope is None or row[7] == scope]
+    scores = scores_of_runs(connection, [row[0] for row in seen])
+    return {row[0]: _run(row, scores.get(row[0], [])) for row in seen}
+
+
 def _scored_rows(
     connection: Connection, experiment_id: str, wanted: RunFilter, after: tuple[str, ...] | None, limit: int
 ) -> list[Row]:

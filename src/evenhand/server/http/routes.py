@@ -225,6 +225,8 @@ def _without_parameters(wanted: Any) -> Any:
 def _converted(given: dict[str, Any], wanted: Any) -> Any:
     if wanted is dict:
         return given
+    if getattr(wanted, "empty_is_absent", False):
+        given = {name: value for name, value in given.items() if value != ""}
     for table in _tables(wanted):
         given[table] = {
             key.removeprefix(f"{table}."): value

@@ -1,6 +1,7 @@
 """Suites without code: `evenhand init` and `evenhand eval run evenhand.yaml`, over HTTP and with the built-in mock."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import yaml
 from tests.evaluation.runs import evenhand, lines
 
 from evenhand.core.errors import EvenhandError
-from evenhand.evaluation.suites.file import read_variant_suite
+from evenhand.evaluation.suites.file import TOP, read_variant_suite
 from evenhand.testing.mock_model import MockModel
 from evenhand.testing.script import MockAnswer, MockCall, with_nonce
 
@@ -22,7 +23,7 @@ def calculator(call: MockCall) -> str:
     if call.model == "judge":
         best = "1" if "criterion" in call.prompt else "5"
         label = best if "about it" not in call.prompt else "0"
-        return with_nonce('{"nonce": "{{nonce}}", "reasoning": "-", "score": %s}' % label, call.prompt)
+        return with_nonce('{"nonce": "{{nonce}}", "reasoning": "-", "score": ' + label + "}", call.prompt)
     left, _, right = call.prompt.split(":")[-1].strip().split()[:3]
     total = int(left) + int(right)
     return str(total) if call.model == "good" or total < 10 else "Let me think about it"
@@ -313,3 +314,47 @@ def test_init_runs_as_it_is_and_overwrites_nothing(tmp_path: Path) -> None:
     assert run(tmp_path, status=1)["verdict"] == "NO-GO"
     assert evenhand("init", "new/place", cwd=tmp_path).returncode == 0
     assert (tmp_path / "new" / "place" / "questions.csv").exists()
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "suites.md"
+
+
+def test_the_page_leads_from_an_empty_folder_to_a_verdict(tmp_path: Path) -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ evenhand (.*)$", page, flags=re.MULTILINE)
+    assert commands == ["init", "eval run evenhand.yaml"]
+    assert evenhand(*commands[0].split(), cwd=tmp_path).returncode == 0
+    done = evenhand(*commands[1].split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (shown,) = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
+
+    def timeless(text: str) -> str:
+        return re.sub(r"\s+", " ", re.sub(r"[0-9.]+ ms", "", text))
+
+    for line in filter(None, shown.splitlines()):
+        assert timeless(line).strip() in timeless(done.stdout)
+    # The edit of two lines: other models.
+    text = (tmp_path / "evenhand.yaml").read_text()
+    with MockModel(lambda call: "I do not know" if call.model == "weak" else "3") as model:
+        for name in ("today", "tomorrow"):
+            identity = "strong" if name == "today" else "weak"
+            new = f'  {name}: {{url: "{model.url}", id: {identity}}}'
+            text = re.sub(rf"^  {name}: .*$", new, text, flags=re.MULTILINE)
+        (tmp_path / "evenhand.yaml").write_text(text)
+        assert run(tmp_path, status=2)["verdict"] == "INCONCLUSIVE"
+
+
+def test_the_pieces_of_the_page_make_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    whole: dict[str, Any] = {"scorers": ["exact_match"], "judge": {"url": "http://127.0.0.1:9/v1", "id": "j"}}
+    for block in re.findall(r"```yaml\n(.*?)```", DOCS.read_text(encoding="utf-8"), flags=re.DOTALL):
+        whole |= yaml.safe_load(block)
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "long.txt").write_text("{question}")
+    found = read_variant_suite(write(tmp_path, **whole))
+    assert len(found.variants) == 4 * 5 - 1 + 1
+
+
+def test_every_key_is_on_the_page() -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    assert not [key for key in TOP if f"`{key}`" not in page]

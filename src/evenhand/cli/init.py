@@ -51,7 +51,7 @@ SUITE = """\
 
 # The rows: a file beside this one (CSV, JSONL, Parquet), or a list:
 #   data:
-#     - {question: What is 2 + 2?, expected: 4}
+#     - {question: "What is 2 + 2?", expected: 4}
 #     - {question: Say hello., scorers: [{contains: {case_sensitive: false}}], expected: hello}
 data: questions.csv
 
@@ -73,7 +73,7 @@ models:
 scorers: [exact_match]
 
 # A model that judges, with a rubric in words, adds a column:
-#   judge: {model: openai/gpt-4o, rubric: Is the answer polite and right?}
+#   judge: {model: openai/gpt-4o, rubric: "Is the answer polite and right?"}
 
 # Every other variant is held against this one: is a drop of more than the margin ruled out?
 baseline: today

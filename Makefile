@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 # Compiled files make the many short processes of the tests start several times as fast.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test test-slow test-peers test-llm setup check format bench bench-peers lock docs docs-serve mutants test-failed clean system-test
+.PHONY: help run test test-slow test-peers test-llm setup check format bench bench-peers lock docs docs-serve mutants test-failed screenshots clean system-test
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -76,6 +76,9 @@ system-test:
 	@scripts/system-packages test
 	@# Before the tests, whose time is limited; what fails here is told by the tests that need it.
 	@[ "$$(id -u)" -ne 0 ] || scripts/sandbox-image "$${XDG_CACHE_HOME:-$$HOME/.cache}/evenhand/sandbox-image-bookworm.tar" || true
+
+screenshots: system-test $(READY) ## every page, light and dark, 360 and 1440 px, into out/screenshots; ONLY=name picks one
+	@$(BIN)/python -m tests.pages.screenshots out/screenshots $(ONLY)
 
 clean: ## remove what the commands above made
 	rm -rf $(VENV) $(RUN) .venv-peers .venv-mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out

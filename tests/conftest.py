@@ -23,6 +23,8 @@ settings.register_profile(
 settings.load_profile("evenhand")
 # The library of the dataset hub looks for what it does not find here in the network unless told not to.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Servers of tests that run beside each other do not meet at the usual port of gRPC.
+os.environ.setdefault("EVENHAND_GRPC_PORT", "off")
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
@@ -35,12 +36,22 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`EVENHAND_HOST`: the address that the server listens on."""
     port: int = 8321
     """`EVENHAND_PORT`: the port that the server listens on."""
+    grpc_port: int | Literal["off"] | None = None
+    """`EVENHAND_GRPC_PORT`: the port for OTLP over gRPC, or `off`; 4317 where the extra `grpc` is installed."""
+    access_log: bool = False
+    """`EVENHAND_ACCESS_LOG`: every request is a line in the log."""
     database: str = ""
     """`EVENHAND_DATABASE`, else `evenhand.db` in the data folder: where the server keeps everything."""
     admin_token: Secret | None = None
     """`EVENHAND_ADMIN_TOKEN`: an administrator's token of the server, instead of one made on the first start."""
     allowed_hosts: tuple[str, ...] = ()
     """`EVENHAND_ALLOWED_HOSTS`: names that the Host header may carry, separated by commas."""
+    root_path: str = ""
+    """`EVENHAND_ROOT_PATH`: the path under which a reverse proxy shows the server."""
+    trusted_proxies: tuple[str, ...] = ()
+    """`EVENHAND_TRUSTED_PROXIES`: addresses of proxies whose X-Forwarded headers are believed, separated by commas."""
+    allowed_origins: tuple[str, ...] = ()
+    """`EVENHAND_ALLOWED_ORIGINS`: origins of other sites whose pages may call the API, separated by commas."""
     demo: bool = False
     """`EVENHAND_DEMO`: fill the server with demonstration data."""
     models_file: Path | None = None
@@ -74,10 +85,15 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     data_folder = _folder(env, "EVENHAND_DATA", "XDG_DATA_HOME", home / ".local" / "share")
     return Settings(
         host=env.get("EVENHAND_HOST") or "127.0.0.1",
-        port=_port(env),
+        port=_port(env, "EVENHAND_PORT", "8321"),
+        grpc_port=_grpc_port(env),
+        access_log=_switch(env, "EVENHAND_ACCESS_LOG"),
         database=env.get("EVENHAND_DATABASE") or f"sqlite:///{data_folder / 'evenhand.db'}",
         admin_token=_secret(env, "EVENHAND_ADMIN_TOKEN"),
         allowed_hosts=_names(env, "EVENHAND_ALLOWED_HOSTS"),
+        root_path=env.get("EVENHAND_ROOT_PATH", "").strip(),
+        trusted_proxies=_names(env, "EVENHAND_TRUSTED_PROXIES"),
+        allowed_origins=_names(env, "EVENHAND_ALLOWED_ORIGINS"),
         scorers=_names(env, "EVENHAND_SCORERS"),
         demo=_switch(env, "EVENHAND_DEMO"),
         think_tags=env.get("EVENHAND_THINK_TAGS", "").strip(),
@@ -124,11 +140,16 @@ def _secret(env: Mapping[str, str], name: str) -> Secret | None:
     return Secret(value) if value else None
 
 
-def _port(env: Mapping[str, str]) -> int:
-    text = env.get("EVENHAND_PORT", "").strip() or "8321"
+def _port(env: Mapping[str, str], name: str, default: str) -> int:
+    text = env.get(name, "").strip() or default
     if not text.isdigit() or int(text) > 65535:
-        raise OptionError(f"EVENHAND_PORT is '{text}'; it must be a number from 0 to 65535")
+        raise OptionError(f"{name} is '{text}'; it must be a number from 0 to 65535")
     return int(text)
+
+
+def _grpc_port(env: Mapping[str, str]) -> int | Literal["off"] | None:
+    text = env.get("EVENHAND_GRPC_PORT", "").strip().lower()
+    return None if not text else "off" if text == "off" else _port(env, "EVENHAND_GRPC_PORT", "")
 
 
 def _switch(env: Mapping[str, str], name: str) -> bool:

@@ -367,3 +367,29 @@ def test_a_gates_report_is_what_its_name_says(tmp_path: Path) -> None:
     done = evenhand("gate", base, worse, "--policy", policy, "--report", tmp_path / "gate.pdf")
     assert done.returncode == 64
     assert ".md or .html" in done.stderr
+
+
+def _judgements(path: Path, judge: str, scores: list[float]) -> Path:
+    rows = [
+        {
+            "problem_idx": number,
+            "reward": score,
+            "status": "scored",
+            "scoring_details": {"judge": {"identity": judge, "model": "m"}},
+        }
+        for number, score in enumerate(scores)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_files_of_judgements_compare_when_the_judge_is_the_same(tmp_path: Path) -> None:
+    base = _judgements(tmp_path / "a.jsonl", "judge-1", [1.0] * 40)
+    same = _judgements(tmp_path / "b.jsonl", "judge-1", [1.0, 0.0] * 20)
+    other = _judgements(tmp_path / "c.jsonl", "judge-2", [1.0] * 40)
+    done = evenhand("compare", base, same, "--format", "json")
+    assert json.loads(done.stdout)["verdict"] == "BLOCK"
+    assert "its judge can be checked, its data cannot" in done.stdout
+    refused = evenhand("compare", base, other)
+    assert refused.returncode == 65
+    assert "the judge" in refused.stderr

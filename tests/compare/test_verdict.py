@@ -3,6 +3,7 @@
 import pytest
 from tests.runs import run, single
 
+from evenhand.compare import Options, compare_runs
 from evenhand.compare.pairing import pair_runs
 from evenhand.compare.verdict import Evidence, decide
 from evenhand.metrics.types import Interval
@@ -67,3 +68,11 @@ def test_what_is_not_shown_is_called_not_proven() -> None:
 
 def test_methods_are_explained_where_they_are_named() -> None:
     assert "(Student's t on the problems' differences)" in decide(evidence(-0.01, 0.01, 0.03, 0.8)).reasons[0]
+
+
+def test_a_drop_just_beyond_the_tolerance_is_told_with_enough_digits() -> None:
+    found = compare_runs(run(single([0.8] * 300)), run(single([0.7499] * 300)), Options(max_drop=0.05))
+    assert found.verdict.name == "BLOCK"
+    assert "by 5.01 points, more than the 5.0 points" in found.verdict.sentence
+    tie = compare_runs(run(single([0.8] * 300)), run(single([0.75] * 300)), Options(max_drop=0.05))
+    assert tie.verdict.name == "WARN"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.evaluation.runs import evenhand
+from tests.evaluation.runs import Done, evenhand
 
 from evenhand.models.providers import PROVIDERS
 from evenhand.testing import FaultPlan, MockAnswer, MockCall, MockModel, with_nonce
@@ -89,6 +89,7 @@ CASES: dict[str, Case] = {
         None,
         "bad_reply",
         "server_error",
+        "check that --model-url is the base of the API",
     ),
     "429 with Retry-After": Case(
         lambda: MockModel(
@@ -103,10 +104,20 @@ CASES: dict[str, Case] = {
         1.0,
     ),
     "429 every time": Case(
-        lambda: MockModel(MockAnswer(fault="rate_limit")), "failed", None, "rate_limit", "rate_limit"
+        lambda: MockModel(MockAnswer(fault="rate_limit")),
+        "failed",
+        None,
+        "rate_limit",
+        "rate_limit",
+        "lower --concurrency",
     ),
     "500 every time": Case(
-        lambda: MockModel(MockAnswer(fault="server_error")), "failed", None, "server_error", "server_error"
+        lambda: MockModel(MockAnswer(fault="server_error")),
+        "failed",
+        None,
+        "server_error",
+        "server_error",
+        "look at its log",
     ),
     "400 for context length": Case(
         lambda: MockModel(MockAnswer(text="maximum context length is 10 tokens", status=400)),
@@ -114,15 +125,31 @@ CASES: dict[str, Case] = {
         None,
         "context_length",
         "context_length",
+        "lower --max-tokens",
     ),
-    "HTML": Case(lambda: MockModel(MockAnswer(fault="html")), "failed", None, "bad_reply", "server_error"),
-    "slow": Case(lambda: MockModel(MockAnswer(text=GOOD, latency=600)), "failed", None, "timeout", "timeout"),
+    "HTML": Case(
+        lambda: MockModel(MockAnswer(fault="html")),
+        "failed",
+        None,
+        "bad_reply",
+        "server_error",
+        "check that --model-url",
+    ),
+    "slow": Case(
+        lambda: MockModel(MockAnswer(text=GOOD, latency=600)),
+        "failed",
+        None,
+        "timeout",
+        "timeout",
+        "--timeout allows",
+    ),
     "half an answer": Case(
         lambda: MockModel(MockAnswer(text=GOOD, fault="cut_body")),
         "failed",
         None,
         "bad_reply",
         "server_error",
+        "check that --model-url is the base of the API",
     ),
     "half a JSON text": Case(
         lambda: MockModel(MockAnswer(text=GOOD, fault="half_json")),
@@ -130,6 +157,7 @@ CASES: dict[str, Case] = {
         None,
         "bad_reply",
         "server_error",
+        "check that --model-url is the base of the API",
     ),
 }
 FLAGS = ("--temperature", "0", "--max-tokens", "50", "--tries", "2", "--timeout", "3")
@@ -218,11 +246,16 @@ def raw_server(answer: bytes) -> Iterator[str]:
             thread.join()
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"c'],
-    ids=["hangs up", "no HTTP", "half a body"],
-)
+RAW = {
+    "hangs up": b"",
+    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "half a body": b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"c',
+    "endless head": b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000,
+    "HTML": b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
+}
+
+
+@pytest.mark.parametrize("answer", RAW.values(), ids=RAW)
 def test_what_is_no_chat_endpoint_at_all(tmp_path: Path, answer: bytes) -> None:
     with raw_server(answer) as url:
         done = evenhand(
@@ -233,6 +266,8 @@ def test_what_is_no_chat_endpoint_at_all(tmp_path: Path, answer: bytes) -> None:
     row = only_row(tmp_path / "out")
     assert row["status"] == "failed"
     assert row["error"]["kind"] in ("connection", "bad_reply")
+    assert "check" in done.stdout
+    assert "--model-url" in done.stdout
 
 
 VERDICT = '{"nonce": "{{nonce}}", "reasoning": "ok", "score": 5}'
@@ -242,55 +277,145 @@ def verdict(call: MockCall, before: str = "") -> MockAnswer:
     return MockAnswer(text=with_nonce(before + VERDICT, call.prompt))
 
 
-JUDGES: dict[str, tuple[Callable[[], MockModel], float | None, str | None]] = {
-    "rejects max_tokens and temperature": (
-        lambda: MockModel(verdict, rejects=("max_tokens", "temperature")),
-        1.0,
-        None,
+class JudgeCase(NamedTuple):
+    """One behaviour of the judge's endpoint, and what a run of one sample comes to."""
+
+    judge: Callable[[], MockModel]
+    reward: float | None = None
+    error: str | None = None
+    said: str = ""
+
+
+def verdict_after(first: MockAnswer) -> Callable[[MockCall], MockAnswer]:
+    return lambda call: first if call.seen == 0 else verdict(call)
+
+
+JUDGES: dict[str, JudgeCase] = {
+    "rejects max_tokens": JudgeCase(lambda: MockModel(verdict, rejects=("max_tokens",)), 1.0),
+    "rejects temperature": JudgeCase(lambda: MockModel(verdict, rejects=("temperature",)), 1.0),
+    "sends <think>": JudgeCase(
+        lambda: MockModel(lambda call: verdict(call, '<think>{"score": 0}?</think>\n')), 1.0
     ),
-    "sends <think>": (
-        lambda: MockModel(lambda call: verdict(call, '<think>{"score": 0}?</think>\n')),
-        1.0,
-        None,
+    "unclosed <think>": JudgeCase(
+        lambda: MockModel("<think>Well"), None, "judge_truncated", "raise --judge-max-tokens"
     ),
-    "cut off": (
-        lambda: MockModel(MockAnswer(text="<think>Well", finish_reason="length")),
-        None,
-        "judge_truncated",
-    ),
-    "no verdict": (lambda: MockModel("no idea"), None, "grade_parse_failure"),
-    "500 every time": (
-        lambda: MockModel(MockAnswer(fault="server_error")),
-        None,
-        "judge_unavailable",
-    ),
-    "HTML": (lambda: MockModel(MockAnswer(fault="html")), None, "judge_unavailable"),
-    "content parts": (
+    "content parts": JudgeCase(
         lambda: MockModel(
             lambda call: MockAnswer(content=[{"type": "text", "text": with_nonce(VERDICT, call.prompt)}])
         ),
         1.0,
+    ),
+    "tool calls": JudgeCase(
+        lambda: MockModel(MockAnswer(tool_calls=({"name": "f", "arguments": {}},))),
         None,
+        "grade_parse_failure",
+        "hold no verdict",
+    ),
+    "no verdict": JudgeCase(lambda: MockModel("no idea"), None, "grade_parse_failure", "hold no verdict"),
+    "finish_reason: length": JudgeCase(
+        lambda: MockModel(MockAnswer(text="So, first,", finish_reason="length")),
+        None,
+        "judge_truncated",
+        "raise --judge-max-tokens",
+    ),
+    "empty choices": JudgeCase(
+        lambda: MockModel(MockAnswer(fault="empty_choices")),
+        None,
+        "judge_unavailable",
+        "check that --judge-url is the base of the API",
+    ),
+    "429 with Retry-After": JudgeCase(
+        lambda: MockModel(
+            verdict_after(MockAnswer(text="slow down", status=429, headers={"Retry-After": "0"}))
+        ),
+        1.0,
+    ),
+    "429 without Retry-After": JudgeCase(
+        lambda: MockModel(verdict_after(MockAnswer(fault="rate_limit")), faults=FaultPlan(retry_after=None)),
+        1.0,
+    ),
+    "429 every time": JudgeCase(
+        lambda: MockModel(MockAnswer(fault="rate_limit")), None, "judge_unavailable", "lower --concurrency"
+    ),
+    "500 every time": JudgeCase(
+        lambda: MockModel(MockAnswer(fault="server_error")), None, "judge_unavailable", "look at its log"
+    ),
+    "400 for context length": JudgeCase(
+        lambda: MockModel(MockAnswer(text="maximum context length is 10 tokens", status=400)),
+        None,
+        "judge_refused",
+        "longer than the model's context",
+    ),
+    "HTML": JudgeCase(
+        lambda: MockModel(MockAnswer(fault="html")),
+        None,
+        "judge_unavailable",
+        "check that --judge-url is the base of the API",
+    ),
+    "slow": JudgeCase(
+        lambda: MockModel(MockAnswer(text="late", latency=600)), None, "judge_unavailable", "--timeout allows"
+    ),
+    "half an answer": JudgeCase(
+        lambda: MockModel(MockAnswer(text="late", fault="cut_body")),
+        None,
+        "judge_unavailable",
+        "check that --judge-url is the base of the API",
+    ),
+    "half a JSON text": JudgeCase(
+        lambda: MockModel(MockAnswer(text="late", fault="half_json")),
+        None,
+        "judge_unavailable",
+        "check that --judge-url is the base of the API",
     ),
 }
 
 
-@pytest.mark.parametrize("behaviour", JUDGES)
-def test_the_judge(tmp_path: Path, behaviour: str) -> None:
-    made, reward, error = JUDGES[behaviour]
-    with MockModel(GOOD) as model, made() as judge:
-        done = evenhand(
+def judged_run(tmp_path: Path, judge_url: str, *more: str) -> Done:
+    with MockModel(GOOD) as model:
+        return evenhand(
             *("eval", "run", "--bench", bench_file(tmp_path, "judged"), *FLAGS),
             *("--model-url", model.url, "--model-id", "m"),
-            *("--judge-url", judge.url, "--judge-id", "j", "-o", tmp_path / "out"),
+            *("--judge-url", judge_url, "--judge-id", "j", "-o", tmp_path / "out"),
+            *more,
         )
-    assert done.returncode == (0 if error is None else 1), done.stderr
+
+
+@pytest.mark.parametrize("behaviour", JUDGES)
+def test_the_judge(tmp_path: Path, behaviour: str) -> None:
+    case = JUDGES[behaviour]
+    with case.judge() as judge:
+        done = judged_run(tmp_path, judge.url)
+    assert done.returncode == (0 if case.error is None else 1), done.stderr
     row = only_row(tmp_path / "out")
-    assert (row["reward"], (row["error"] or {}).get("kind")) == (reward, error)
+    assert (row["reward"], (row["error"] or {}).get("kind")) == (case.reward, case.error)
+    assert case.said in done.stdout
     if "rejects" in behaviour:
         (bundle,) = (tmp_path / "out").glob("eval-*.json")
         adjusted = json.loads(bundle.read_text())["config"]["judge"]["adjusted_parameters"]
-        assert "temperature left out" in adjusted
+        assert any(behaviour.removeprefix("rejects ") in words for words in adjusted)
+
+
+def test_a_wrong_key_of_the_judge_stops_the_run_and_says_whose_it_is(tmp_path: Path) -> None:
+    with MockModel(verdict, api_key="right") as judge:
+        done = judged_run(tmp_path, judge.url, "--judge-api-key", "wrong")
+    assert done.returncode not in (0, 1)
+    assert "the judge refuses: the endpoint refused the request (401)" in done.stderr
+    assert "check --judge-api-key" in done.stderr
+
+
+@pytest.mark.parametrize("answer", RAW.values(), ids=RAW)
+def test_a_judge_that_is_no_chat_endpoint_at_all(tmp_path: Path, answer: bytes) -> None:
+    with raw_server(answer) as url:
+        done = judged_run(tmp_path, url)
+    assert done.returncode == 1, done.stderr
+    assert only_row(tmp_path / "out")["error"]["kind"] == "judge_unavailable"
+    assert "--judge-url" in done.stdout
+
+
+def test_the_judges_page_lists_these_behaviours() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "judge.md").read_text(encoding="utf-8")
+    rows = text.split("<!-- behaviours -->")[1].split("<!-- /behaviours -->")[0].splitlines()[3:]
+    assert [row.split("|")[1].strip().replace("`", "") for row in rows if row] == list(JUDGES)
 
 
 def test_models_and_judges_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,23 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "trace-partial": lambda site: "/projects/demo/traces/live-0395",
     "sessions": lambda site: "/projects/demo/sessions",
     "session": lambda site: "/projects/demo/sessions/conversation-000",
+    "experiments": lambda site: "/projects/demo/experiments",
+    "experiments-none": lambda site: "/projects/empty/experiments",
+    "experiment": lambda site: f"/projects/demo/experiments/{site.experiments()[0]}",
+    "comparison": lambda site: "/projects/demo/compare/" + "/".join(site.compared("small model")),
+    "comparison-not": lambda site: "/projects/demo/compare/" + "/".join(site.compared("new judge")),
+    "comparison-anyway": lambda site: (
+        "/projects/demo/compare/" + "/".join(site.compared("new judge")) + "?force=1"
+    ),
+    "datasets": lambda site: "/projects/demo/datasets",
+    "datasets-none": lambda site: "/projects/empty/datasets",
+    "dataset": lambda site: f"/projects/demo/datasets/{site.datasets()[0]}?since=1&add=1",
+    "item": lambda site: f"/projects/demo/items/{site.item()}",
+    "search": lambda site: "/projects/demo/search?q=express+fee",
     "jobs": lambda site: "/projects/demo/jobs",
     "rules": lambda site: "/projects/demo/rules?new=1",
+    "queue": lambda site: "/projects/demo/queue",
+    "queue-none": lambda site: "/projects/empty/queue",
+    "queue-trace": lambda site: f"/projects/demo/queue/{site.queued_trace('pending')}",
+    "queue-trace-said": lambda site: f"/projects/demo/queue/{site.queued_trace('annotated')}",
 }

@@ -34,6 +34,39 @@ class Site:
         found = self.service.get("/v1/traces", project_id="demo", has_error="true", limit=1).body["items"]
         return str(found[0]["id"])
 
+    def queued_trace(self, status: str) -> str:
+        """The oldest trace of the demonstration's queue with this status."""
+        found = self.service.get("/v1/queue", project_id="demo", status=status, limit=1).body["items"]
+        return str(found[0]["trace_id"])
+
+    def listed(self, path: str, project: str = "demo") -> list[dict[str, Any]]:
+        """What an endpoint of the API lists in a project."""
+        client = self.client(project)
+        try:
+            items: list[dict[str, Any]] = client.get(path, project_id=project).body["items"]
+            return items
+        finally:
+            client.close()
+
+    def experiments(self) -> list[str]:
+        """The ids of the demonstration's experiments, oldest first."""
+        return [one["id"] for one in self.listed("/v1/experiments")][::-1]
+
+    def compared(self, name: str) -> tuple[str, str]:
+        """The oldest experiment, and the one whose name ends with `name`."""
+        found = self.listed("/v1/experiments")
+        return found[-1]["id"], next(one["id"] for one in found if one["name"].endswith(name))
+
+    def datasets(self) -> list[str]:
+        """The ids of the demonstration's datasets."""
+        return [one["id"] for one in self.listed("/v1/datasets")]
+
+    def item(self) -> str:
+        """An item that the experiments ran."""
+        dataset = self.listed("/v1/experiments")[0]["dataset_id"]
+        item: str = self.listed(f"/v1/datasets/{dataset}/items")[0]["id"]
+        return item
+
     def log_in(self, context: BrowserContext, role: Role = "admin", scope: str | None = None) -> None:
         """Give the context a session."""
         sessions = self.service.sessions

@@ -133,3 +133,26 @@ def test_another_projects_pages_are_not_found(browser: Browser, demo: Site) -> N
         tab.goto("/")
         assert tab.url.endswith(f"/projects/{client.project}/dashboard")  # the only one: chosen by itself
     client.close()
+
+
+def test_search_finds_words_of_any_language(tab: Page, demo: Site) -> None:
+    client = demo.client()
+    for number, text in enumerate(["退款政策是什么？", "أين طلبي السريع", "Where is my REFUND?"]):
+        client.spans(
+            span(
+                trace_id=f"t{number}",
+                name=f"ask {number}",
+                input={"messages": [{"role": "user", "content": text}]},
+            )
+        )
+    for asked, wanted in (("退款", "ask 0"), ("طلبي", "ask 1"), ("refund where", "ask 2")):
+        tab.goto(f"/projects/{client.project}/search")
+        tab.get_by_label("Words").fill(asked)
+        tab.get_by_role("button", name="Search").click()
+        rows = tab.locator("table.grid-t tbody tr")
+        expect(rows).to_have_count(1)
+        tab.get_by_role("link", name=wanted).click()
+        expect(tab.locator("#span")).to_contain_text(wanted)
+    tab.goto(f"/projects/{client.project}/search?q=nowhere")
+    expect(tab.get_by_text("Nothing found.")).to_be_visible()
+    client.close()

@@ -62,6 +62,17 @@ def test_a_row_says_what_the_contract_asks_for(tab: Page, client: Client) -> Non
     assert tab.get_by_role("heading", level=1).inner_text().startswith("answer")
 
 
+def test_the_model_is_the_roots_else_the_most_common(tab: Page, client: Client) -> None:
+    for trace_id, root in (("with", {"model": "root-model"}), ("without", {})):
+        children = [
+            span(id=f"c{n}", trace_id=trace_id, parent_span_id="root", model=model)
+            for n, model in enumerate(["rare", "common", "common"])
+        ]
+        client.spans(*children, span(id="root", trace_id=trace_id, name=trace_id, **root))
+    tab.goto(f"/projects/{client.project}/traces")
+    assert {row[0]: row[5] for row in cells(tab)} == {"without": "common", "with": "root-model"}
+
+
 def test_filters_are_in_the_address_and_back_restores_them(browser: Browser, tab: Page, demo: Site) -> None:
     tab.goto("/projects/demo/traces")
     everything = cells(tab)

@@ -168,6 +168,21 @@ def test_files_of_other_tools_have_their_questions_from_the_metadata(tmp_path: P
     assert view.messages == [("user", "Which one?")]
 
 
+def test_every_scorer_has_its_value_and_its_detail(tmp_path: Path) -> None:
+    scores = {
+        "exact": {"status": "scored", "value": 1.0},
+        "close": {"status": "scored", "value": 0.5, "details": {"distance": 3}},
+        "tone": {"status": "failed", "error": "judge_unavailable", "message": "nobody there"},
+    }
+    write(tmp_path, [line(1, scores=scores), line(2, scores=scores)])
+    part = samples_part(sample_views(tmp_path, ArtifactCollector().analysis()), scorer="s", total=2)
+    assert part.scorers == ["exact", "close", "tone"]
+    row = json.loads(part.chunks[0])[0]
+    assert row["v"] == [1.0, 0.5, None]
+    assert ["tone: failed", "judge_unavailable: nobody there", 0] in row["why"]
+    assert any("distance" in text for _, text, _ in row["why"])
+
+
 @pytest.mark.xdist_group("chromium")
 def test_filters_find_what_they_name(tmp_path: Path, browser: Browser) -> None:
     path = write(tmp_path, plain())

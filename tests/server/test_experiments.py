@@ -186,7 +186,8 @@ def test_a_comparison_counts_items_and_carries_its_uncertainty(service: ServiceU
     assert s["ci_lower"] < 0.025 < s["ci_upper"]
     assert s["test"].startswith("sign flips of whole problems")
     assert 0 < s["p_value"] <= 1
-    assert s["minimum_detectable_effect"] > 0
+    # Of the sign patterns of three changed items none is rare enough: no drop can be shown.
+    assert s["minimum_detectable_effect"] is None
     mine = [r for r in compared["per_item_results"] if r["scorer_name"] == "s"]
     first = next(r for r in mine if r["dataset_item_id"] == bench.items[0])
     assert (first["base_score"], first["compare_score"], first["delta"]) == (0.1, 0.3, 0.2)

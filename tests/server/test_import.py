@@ -88,7 +88,7 @@ def test_a_compressed_chunked_upload_streams_in(service: ServiceUnderTest) -> No
 
 
 def test_a_line_over_the_limit_is_skipped_and_the_rest_goes_on() -> None:
-    with Upload(line_limit=100) as upload:
+    with Upload(line_limit=100, most_lines=100) as upload:
         data = b'{"input": 1}\n' + b'{"input": "' + b"x" * 1000 + b'"}\n{"input": 2}'
         for start in range(0, len(data), 7):
             upload.feed(data[start : start + 7])

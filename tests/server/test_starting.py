@@ -152,11 +152,15 @@ def test_another_address_than_loopback_is_refused_while_there_are_no_tokens(
 
 
 def test_with_tokens_another_address_is_listened_on(tmp_path: Path) -> None:
-    more = {"EVENHAND_ADMIN_TOKEN": "chosen", "EVENHAND_HOST": "127.0.0.2", "EVENHAND_PORT": "0"}
+    more = {
+        "EVENHAND_ADMIN_TOKEN": "chosen-by-an-operator",
+        "EVENHAND_HOST": "127.0.0.2",
+        "EVENHAND_PORT": "0",
+    }
     with started(tmp_path, "--database", "e.db", **more) as server:
         assert server.address.startswith("http://127.0.0.2:")
         assert "token" not in server.printed
-        assert status(server, "chosen") == 200
+        assert status(server, "chosen-by-an-operator") == 200
         assert status(server, "wrong") == 401
 
 
@@ -168,7 +172,7 @@ def test_every_setting_is_also_in_the_environment(tmp_path: Path) -> None:
         EVENHAND_HOST="127.0.0.1",
         EVENHAND_PORT="0",
         EVENHAND_DATABASE="sqlite:///mine.db",
-        EVENHAND_ADMIN_TOKEN="chosen",
+        EVENHAND_ADMIN_TOKEN="chosen-by-an-operator",
         EVENHAND_ALLOWED_HOSTS="scores.example, 127.0.0.1",
         EVENHAND_CONFIG="models.toml",
         EVENHAND_DEMO="on",
@@ -176,9 +180,9 @@ def test_every_setting_is_also_in_the_environment(tmp_path: Path) -> None:
     ) as server:
         assert (tmp_path / "mine.db").exists()
         assert "project 'demo'" in server.printed
-        assert status(server, "chosen", Host="scores.example") == 200
-        assert status(server, "chosen", Host="localhost") == 400
-        client = Client(server.address, "chosen")
+        assert status(server, "chosen-by-an-operator", Host="scores.example") == 200
+        assert status(server, "chosen-by-an-operator", Host="localhost") == 400
+        client = Client(server.address, "chosen-by-an-operator")
         body = {"target_id": "x", "target_type": "run", "scorer_name": "llm_judge"}
         reply = client.post(
             "/v1/scores", {**body, "config": {"model": "b", "prompt_template": "{{input}}{{output}}"}}

@@ -129,6 +129,7 @@ BODIES: dict[str, list[Callable[[Values], Any]]] = {
     "POST /v1/tokens": [lambda v: {"name": "n", "role": "read", "project_id": v["project_id"]}],
 }
 QUERIES: dict[str, list[Callable[[Values], dict[str, str]]]] = {
+    "GET /v1/search": [lambda v: {"project_id": v["project_id"], "q": "answer"}],
     "GET /v1/scores": [
         lambda v: {"target_id": v["run_id"], "target_type": "run"},
         lambda v: {"target_id": v["span_id"], "target_type": "span"},

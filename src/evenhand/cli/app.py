@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # for the import linter: `COMMANDS` names these modules
         serve,
         tokens,
         validate,
+        view,
     )
 
 CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -44,6 +45,7 @@ COMMANDS: dict[str, Entry] = {
     "eval": Entry("evenhand.cli.eval", "run benchmarks against a model"),
     "validate": Entry("evenhand.cli.validate", "check a benchmark without calling a model"),
     "serve": Entry("evenhand.cli.serve", "run the scoring service"),
+    "view": Entry("evenhand.cli.view", "look at runs on disk in a browser"),
     "token": Entry("evenhand.cli.tokens", "who may use the scoring service"),
     "db": Entry("evenhand.cli.db", "the scoring service's database: migrate, back up, check"),
     "ab": Entry("evenhand.cli.ab", "compare two arms run by run, and decide"),

@@ -23,7 +23,9 @@ from evenhand.compare.coverage import share_text
 from evenhand.compare.family import correct_together
 from evenhand.compare.many import ManyRuns, compare_many
 from evenhand.compare.sequential import SequentialComparison, compare_sequentially
+from evenhand.compare.stopping import in_asked_order, is_shuffled
 from evenhand.compare.verdict import EXIT_STATUS, VerdictName
+from evenhand.core.collecting import without_collection
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.secret import Secret
 from evenhand.core.terminal import preview, printable
@@ -107,6 +109,7 @@ Otherwise: 64 bad usage, 65 bad or incomparable input, 66 no such file."""
     help="Also write everything that the verdict was made from, for tools/verify_verdict.py.",
 )
 @format_option
+@without_collection()
 def command(
     runs: tuple[str, ...],
     scorers: tuple[str, ...],
@@ -211,7 +214,8 @@ def _looked_at(base: Path, candidate: Path, options: Options) -> tuple[list[Sequ
     from evenhand.evaluation.growing import is_growing, read_growing
 
     if is_growing(base) or is_growing(candidate):
-        return [compare_sequentially(read_growing(base), read_growing(candidate), options)], []
+        grown = in_asked_order(read_growing(base), read_growing(candidate))
+        return [compare_sequentially(*grown, options, shuffled=is_shuffled(*grown))], []
     sides = load_sides(str(base), str(candidate))
     for name in sides.lonely:
         click.echo(f"Only on one side, not compared: {printable(name)}", err=True)
@@ -223,7 +227,8 @@ def _looked_at(base: Path, candidate: Path, options: Options) -> tuple[list[Sequ
     found = []
     for one, other in pairs:
         try:
-            found.append(compare_sequentially(one, other, options, growing=False))
+            pair = in_asked_order(one, other)
+            found.append(compare_sequentially(*pair, options, growing=False, shuffled=is_shuffled(*pair)))
         except InputError as error:
             if len(pairs) == 1:
                 raise

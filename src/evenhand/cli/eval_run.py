@@ -28,6 +28,7 @@ from evenhand.evaluation.progress import ProgressLine
 from evenhand.evaluation.runner import Evaluation, Resume
 from evenhand.evaluation.tasks import Task
 from evenhand.models.reasoning import parse_tags
+from evenhand.results.reading import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -48,6 +49,10 @@ WITH_CONFIG = frozenset(
         "record_token",
         "record_project",
         "format_",
+        "baseline",
+        "margin",
+        "stop_when_decided",
+        "order_seed",
     }
 )
 """What is said on the command line also when a file says the rest."""
@@ -64,6 +69,7 @@ Examples:
   evenhand eval run nightly.yaml -o nightly --resume
   evenhand eval run --task app.py:answer --data qa.jsonl --scorer token_f1 --scorer mine.py:tone -o out
   evenhand eval run --task app.py:answer --bench gsm8k -o out
+  evenhand eval run ... -o new --baseline runs/old --margin 0.02 --stop-when-decided
 
 Exit status: 0 done, 1 some samples could not be measured (0 with --allow-errors); of a file with prompts and
 models that of gate: 0 GO, 1 NO-GO, 2 inconclusive. 64 bad usage,
@@ -83,6 +89,10 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     name: str | None
     metadata: tuple[str, ...]
     cache: bool
+    baseline: Path | None
+    margin: float
+    stop_when_decided: bool
+    order_seed: int
     model_name: str | None
     model_url: str | None
     model_id: str | None
@@ -339,6 +349,24 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
     "--allow-drift", is_flag=True, help="Resume although something that decides the result changed."
 )
 @click.option(
+    "--baseline",
+    type=click.Path(exists=True, path_type=Path),
+    help="A run to compare with: its folder or results file.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0),
+    default=0.05,
+    show_default=True,
+    help="The drop against it that is tolerated.",
+)
+@click.option(
+    "--stop-when-decided",
+    is_flag=True,
+    help="Ask in a random order, and stop as soon as the verdict against --baseline is reached.",
+)
+@click.option("--order-seed", type=int, default=0, show_default=True, help="Seed of that order.")
+@click.option(
     "--cache", is_flag=True, help="Take answers from earlier runs to equal questions, and keep new ones."
 )
 @click.option("--allow-errors", is_flag=True, help="Exit with 0 even when samples could not be measured.")
@@ -460,7 +488,7 @@ def run_job(job: Job, path: Path, resume: Resume, options: RunOptions, *, title:
     name = title or job.benchmark.name
     line = ProgressLine(name)
     try:
-        written = asyncio.run(_evaluate(job, path, resume, line))
+        written = asyncio.run(_evaluate(job, path, resume, line, options))
     except EvenhandError as error:
         line.clear()
         click.echo(f"Error: {printable(name)}: {printable(str(error))}", err=True)
@@ -498,7 +526,9 @@ def _advice(error: ModelError) -> str:
     return advice_for(error.kind, str(error), judge=isinstance(error, JudgeRejected))
 
 
-async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) -> "Written":
+async def _evaluate(
+    job: Job, path: Path, resume: Resume, line: ProgressLine, options: RunOptions
+) -> "Written":
     loop = asyncio.get_running_loop()
 
     def watch(pipeline: Pipeline) -> None:
@@ -512,6 +542,14 @@ async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) ->
         for number in SIGNALS:
             loop.add_signal_handler(number, stop, number)
 
+    stop = None
+    if options.stop_when_decided:
+        if options.baseline is None:
+            raise OptionError("--stop-when-decided needs a --baseline to decide against, and a --margin")
+        from evenhand.evaluation.stopping import StopRule
+
+        run = read_run(options.baseline)
+        stop = StopRule(baseline=run, margin=options.margin, seed=options.order_seed)
     evaluation = Evaluation(
         job.benchmark,
         job.config,
@@ -520,6 +558,7 @@ async def _evaluate(job: Job, path: Path, resume: Resume, line: ProgressLine) ->
         watcher=line,
         on_pipeline=watch,
         load_report=_load_report,
+        stop=stop,
     )
     try:
         return await evaluation.run()
@@ -541,6 +580,10 @@ def _show(written: "Written", path: Path, options: RunOptions) -> None:
     from evenhand.evaluation.summary import summary_text
 
     click.echo(summary_text(written.bundle, path, written.failures, written.runtime))
+    if options.baseline is not None and not options.stop_when_decided:
+        from evenhand.evaluation.result import Result
+
+        click.echo(str(Result.load(path).compare(options.baseline, options.margin)))
 
 
 def resume_command(path: Path, options: RunOptions) -> str:

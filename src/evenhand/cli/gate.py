@@ -12,6 +12,7 @@ from evenhand.compare.audit import digests, gate_audit
 from evenhand.compare.gate import EXIT_STATUS, GateReport, run_gate
 from evenhand.compare.junit import gate_junit
 from evenhand.compare.policy import Policy, parse_policy, policy_schema
+from evenhand.core.collecting import without_collection
 from evenhand.core.errors import Incomparable, InputError, MissingFile, OptionError, OutputError
 from evenhand.core.secret import Secret
 from evenhand.core.terminal import printable
@@ -75,6 +76,7 @@ A policy:
 @click.option(
     "--policy-schema", "schema", is_flag=True, help="Print the JSON Schema of policy files and stop."
 )
+@without_collection()
 def command(
     base: str | None,
     candidate: str | None,

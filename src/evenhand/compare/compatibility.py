@@ -98,7 +98,19 @@ def unknowns(base: RunResults, candidate: RunResults) -> list[str]:
             found.append(f"the {side} has no bundle: dataset, scorer and judge cannot be checked")
         elif not run.bundle.hashes:
             found.append(f"the {side}'s bundle has no digests: dataset, scorer and judge cannot be checked")
+        elif set(run.bundle.hashes) == {"judge"}:
+            found.append(f"the {side} is a file of judgements: its judge can be checked, its data cannot")
+        if run.bundle is not None and _was_stopped(run.bundle.config):
+            found.append(
+                f"the {side} was stopped as soon as it was decided: intervals and tests for a run of fixed length are too "
+                "sure of themselves here; look with --sequential, or continue the run"
+            )
     return found
+
+
+def _was_stopped(config: dict[str, Any]) -> bool:
+    stopping = config.get("stopping")
+    return isinstance(stopping, dict) and stopping.get("asked", 0) < stopping.get("samples", 0)
 
 
 def _detail(aspect: str, left: dict[str, Any], right: dict[str, Any]) -> str:

@@ -101,9 +101,12 @@ def expected_keys(mine: Iterable[Key], theirs: Iterable[Key], expected: Iterable
     A base with one repeat and a candidate with four are compared on the first; the other three are not missing. What is
     `expected` in these repeats is missing although neither side has it.
     """
-    left, right = set(mine), set(theirs)
+    ordered = list(mine)
+    left, right, expected = set(ordered), set(theirs), set(expected)
+    if left == right and not expected:
+        return sorted(ordered)  # the usual case; mostly they are sorted already
     shared = {repeat for _, repeat in left} & {repeat for _, repeat in right}
-    keys = {key for key in left | right | set(expected) if key[1] in shared}
+    keys = {key for key in left | right | expected if key[1] in shared}
     lost = {problem for problem, _ in left | right} - {problem for problem, _ in keys}
     return sorted(keys | {(problem, min(shared)) for problem in lost if shared})
 

@@ -122,7 +122,8 @@ def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] =
     low, high = score_range([*base.samples, *candidate.samples])
     rewards = rewards_of(base.samples), rewards_of(candidate.samples)
     worst = filled(keys, *rewards, for_base=high, for_candidate=low)
-    best = filled(keys, *rewards, for_base=low, for_candidate=high)
+    # Where nothing is missing the two cases are one.
+    best = filled(keys, *rewards, for_base=low, for_candidate=high) if missing else worst
     return Pairing(
         problems=[_problem(index, found) for index, found in sorted(pairs.items())],
         coverage=_coverage(keys, rewards, missing, (low, high), (worst.delta, best.delta)),

@@ -163,6 +163,9 @@ def decide(evidence: Evidence) -> Verdict:
 def _worse(evidence: Evidence, *, beyond: bool) -> Verdict:
     scale, tolerated = evidence.scale, points(evidence.max_drop, evidence.scale)
     drop = points(-evidence.delta.value, scale)
+    if beyond and drop == tolerated:  # 5.01 points are more than 5, and are told so
+        digits = f"{-evidence.delta.value * (100 if scale <= 1 else 1):.9g}"
+        drop = f"{digits} points" if scale <= 1 else digits
     sure = evidence.delta.ci_upper < -evidence.max_drop
     if beyond:
         tolerance = "the whole interval lies beyond it" if sure else "the estimate lies beyond it"

@@ -37,7 +37,7 @@ def _installed(package: str) -> bool:
 EXTRAS = (
     Extra(
         "server",
-        ("httptools", "opentelemetry-proto", "uvicorn", "uvloop"),
+        ("httptools", "markdown-it-py", "nh3", "opentelemetry-proto", "uvicorn", "uvloop"),
         "evenhand serve; --record with a database file",
     ),
     Extra("postgres", ("psycopg",), "PostgreSQL as the service's database"),
@@ -45,4 +45,5 @@ EXTRAS = (
     Extra("math", ("math-verify", "sympy"), "math_equal and the benchmark math500"),
     Extra("hf", ("datasets",), "hf://… datasets, which the built-in benchmarks read by default"),
     Extra("import", ("zstandard",), "Inspect's .eval logs"),
+    Extra("grpc", ("grpcio",), "OTLP over gRPC, on port 4317 beside evenhand serve"),
 )

@@ -10,6 +10,8 @@ _ESCAPE_SEQUENCE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x0
 
 def printable(text: str) -> str:
     """`text` without escape sequences and control characters."""
+    if text.isprintable():
+        return text
     return _CONTROL.sub("", _ESCAPE_SEQUENCE.sub("", text))
 
 

@@ -9,10 +9,12 @@ import numpy as np
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from evenhand.compare.stopping import random_order
 from evenhand.core.outcome import Tally
 from evenhand.evaluation.official import OfficialMetrics
 from evenhand.metrics.intervals import NoSpread, mean_interval
 from evenhand.metrics.repeats import pass_at_k_interval, pass_hat_k_interval, repeats_interval
+from evenhand.metrics.sequential import confidence_sequence
 from evenhand.metrics.types import Interval
 from evenhand.results.bundle import BenchmarkSummary, CategorySummary, MetricValue, ScorerResult
 from evenhand.results.records import SampleResult, scored_by
@@ -106,6 +108,46 @@ class Aggregator:
                 failed=self.tally.failed,
             ),
             labels=dict(self._labels),
+        )
+
+    def anytime(self, found: BenchmarkSummary, seed: int) -> BenchmarkSummary:
+        """The summary of a run that was stopped when it was decided: its intervals must hold whenever one stops, so
+        only the means are left, with wider ones. `seed` is that of the order of its problems."""
+        scorers = {
+            name: replace(
+                one,
+                scores={"mean_reward": self._by_scorer[name].anytime_mean(seed)},
+                categories=[replace(part, ci_lower=None, ci_upper=None) for part in one.categories],
+            )
+            for name, one in found.scorers.items()
+        }
+        assert isinstance(found.categories, list)
+        return replace(
+            found,
+            scores={"mean_reward": self.anytime_mean(seed)},
+            categories=[replace(part, ci_lower=None, ci_upper=None) for part in found.categories],
+            scorers=scorers,
+        )
+
+    def anytime_mean(self, seed: int) -> MetricValue:
+        """The mean over problems with an interval that is valid at any time; without one for scores outside 0 to 1."""
+        by_problem: dict[int, list[float]] = {}
+        for problem, reward in zip(self._problems, self._rewards, strict=True):
+            by_problem.setdefault(problem, []).append(reward)
+        if not by_problem:
+            return MetricValue(value=None, n=0)
+        means = [float(np.mean(by_problem[problem])) for problem in random_order(by_problem, seed)]
+        if min(means) < 0 or max(means) > 1:
+            return MetricValue(
+                value=float(np.mean(means)), n=len(means), method="stopped early: no interval outside 0 to 1"
+            )
+        found = confidence_sequence(means, every=len(means))
+        return MetricValue(
+            value=found.value[-1],
+            ci_lower=found.ci_lower[-1],
+            ci_upper=found.ci_upper[-1],
+            method="valid at any time (confidence sequence)",
+            n=len(means),
         )
 
     def _scores(self, rewards: np.ndarray, problems: np.ndarray, binary: bool) -> dict[str, MetricValue]:

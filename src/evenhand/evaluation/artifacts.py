@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from evenhand.benchmarks.definition import Problem, Turn
 from evenhand.core.outcome import Failed, Outcome, Scored
 from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.aggregate import Aggregator, Summary
 from evenhand.evaluation.failures import ArtifactCollector, FailureAnalysis
-from evenhand.evaluation.ledger import Ledger
+from evenhand.evaluation.ledger import DONE, Ledger
 from evenhand.evaluation.planning import ProblemFile
 from evenhand.evaluation.records import Generated, Judged, Measured
 from evenhand.evaluation.report import ReportWriter, RunReport
@@ -81,6 +82,8 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     benchmark: str
     scorers: tuple[str, ...] = ()
     """The names of the scorers, the first one first, where every line names them."""
+    stopped_early: bool = False
+    """Whether the run ended before its last sample because it was decided: only finished samples are written."""
     config: dict[str, Any]
     hashes: dict[str, str]
     versions: dict[str, str]
@@ -101,16 +104,21 @@ Steps = tuple[Generated, Measured | None, dict[str, Judged]]
 
 
 def results_of(
-    ledger: Ledger, problems: ProblemFile, repeats: int, *, scorers: Sequence[str] = ()
+    ledger: Ledger,
+    problems: ProblemFile,
+    repeats: int,
+    *,
+    scorers: Sequence[str] = (),
+    only_done: bool = False,
 ) -> Iterator[tuple[SampleResult, Trajectory, Steps]]:
-    """Every finished sample in order, with what led to it; unfinished ones are left out.
+    """Every answered sample in order, with what led to it; `only_done` leaves out what has no last score yet.
 
     `scorers` names all of them, the first one first, where the lines are to hold the outcomes by name.
     """
     for place, problem in enumerate(problems):
         for repeat in range(repeats):
             key = place * repeats + repeat
-            if key not in ledger.generated:
+            if key not in ledger.generated or (only_done and ledger.state[key] not in DONE):
                 continue
             steps = (ledger.generation(key), ledger.measurement(key), ledger.judgements(key))
             yield (
@@ -136,14 +144,20 @@ def write_artifacts(
         JsonlFile(folder / "results.jsonl") as results,
         JsonlFile(folder / "trajectories.jsonl") as trajectories,
     ):
-        for sample, trajectory, steps in results_of(ledger, problems, repeats, scorers=facts.scorers):
+        for sample, trajectory, steps in results_of(
+            ledger, problems, repeats, scorers=facts.scorers, only_done=facts.stopped_early
+        ):
             results.write_checked(sample)
             trajectories.write_checked(trajectory)
             aggregator.add(sample)
             collector.add(sample, extracts=steps[1] is None or steps[1].extracts)
             runtime.add(*steps)
     aggregator.repeats = repeats
-    summary = aggregator.summary(facts.benchmark, len(ledger))
+    summary = aggregator.summary(facts.benchmark, ledger.done() if facts.stopped_early else len(ledger))
+    if facts.stopped_early:
+        summary = replace(
+            summary, benchmark=aggregator.anytime(summary.benchmark, facts.config["order_seed"])
+        )
     failures, stats = collector.analysis(), runtime.stats(*session)
     config = {**facts.config, "adjusted_parameters": stats.adjusted} if stats.adjusted else facts.config
     bundle = Bundle(

@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.benchmarks.definition import Benchmark
 from evenhand.core.errors import InputError, OptionError
@@ -21,6 +21,9 @@ from evenhand.evaluation.runner import Evaluation, Quiet, Resume
 from evenhand.evaluation.tasks import Task
 from evenhand.scoring.functions import make_scorers
 from evenhand.scoring.registry import Scorer
+
+if TYPE_CHECKING:
+    from evenhand.evaluation.stopping import StopRule
 
 Data = str | Path | Iterable[Mapping[str, Any]]
 """Rows with `input`, `expected` and `metadata`: a list of dicts, a JSONL, CSV or Parquet file, `hf://org/name?split=`,
@@ -51,7 +54,8 @@ def evaluate(
     resume: bool = False,
     cache: bool | str | Path = False,
     judge: "str | Mapping[str, Any] | Service | None" = None,
-    seed: int | None = None,
+    seed: int = 0,
+    stop_when_decided: bool = False,
     progress: bool = True,
 ) -> Result:
     """Call `task` on every item of `data` and score what it returns.
@@ -62,6 +66,8 @@ def evaluate(
     failure of that sample, with its message; never a zero. A `baseline` (a result, or the folder of one) gives
     `.verdicts`, with `margin` as the drop that would be tolerated.
 
+    With `stop_when_decided` the items are asked in a random order that `seed` draws, and the run ends as soon as a drop
+    of more than `margin` is ruled out on every scorer, or proven on one; `.stopping` says what that saved.
     `cache=True` (or a file) takes answers of earlier runs of the same code to the same input and repeat.
 
     Inside a running event loop, as in a notebook, the work is done in another thread, and this call waits for it:
@@ -86,15 +92,20 @@ def evaluate(
                 cache=cache,
                 judge=judge,
                 seed=seed,
+                stop_when_decided=stop_when_decided,
                 progress=progress,
             )
         )
 
+    return _in_thread(run) if _in_loop() else run()
+
+
+def _in_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return run()
-    return _in_thread(run)
+        return False
+    return True
 
 
 async def aevaluate(
@@ -113,7 +124,8 @@ async def aevaluate(
     resume: bool = False,
     cache: bool | str | Path = False,
     judge: "str | Mapping[str, Any] | Service | None" = None,
-    seed: int | None = None,
+    seed: int = 0,
+    stop_when_decided: bool = False,
     progress: bool = True,
 ) -> Result:
     """`evaluate` for callers that are async themselves; see there."""
@@ -122,6 +134,13 @@ async def aevaluate(
     before = (
         None if baseline is None else baseline_run(baseline)
     )  # a mistake in it is found before the first call
+    if stop_when_decided and before is None:
+        raise OptionError("stop_when_decided needs a baseline, and a margin")
+    stop = None
+    if stop_when_decided and before is not None:
+        from evenhand.evaluation.stopping import StopRule
+
+        stop = StopRule(baseline=before, margin=margin, seed=seed)
     service, rubric, options = _judge(judge)
     benchmark = item_benchmark(data, make_scorers(scorers), judge=rubric)
     config = RunConfig(
@@ -136,13 +155,12 @@ async def aevaluate(
     )
     line = ProgressLine(name or benchmark.name) if progress else None
     with _place(folder) as path:
-        result = await run_in(benchmark, config, path, resume=Resume(allowed=resume), watcher=line)
+        result = await run_in(benchmark, config, path, resume=Resume(allowed=resume), watcher=line, stop=stop)
     if line is not None:
         line.clear()
     if folder is None:
         result.forget_folder()
-    if before is not None:
-        assert baseline is not None
+    if baseline is not None and stop is None:
         result.verdicts = result.compare(baseline, margin)
     return result
 
@@ -154,9 +172,11 @@ async def run_in(
     *,
     resume: Resume | None = None,
     watcher: Watcher | None = None,
+    stop: "StopRule | None" = None,
 ) -> Result:
     """Run a benchmark, of a model or of a task, in a folder, and read back what it came to."""
-    await Evaluation(benchmark, config, folder, resume=resume, watcher=watcher or Quiet()).run()
+    evaluation = Evaluation(benchmark, config, folder, resume=resume, watcher=watcher or Quiet(), stop=stop)
+    await evaluation.run()
     return Result.load(folder)
 
 

@@ -35,6 +35,8 @@ class Pinned(Struct, frozen=True, kw_only=True):
     """Digests for comparing runs."""
     scorers: tuple[str, ...] = ()
     """The names of the scorers, the first one first, where every line of the results names them."""
+    order_seed: int | None = None
+    """The seed of the order in which the problems are asked, where they are not asked as they stand."""
     finished: bool = False
     """Whether the artifacts have been written for the whole run."""
 

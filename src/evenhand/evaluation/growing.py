@@ -39,7 +39,12 @@ def read_growing(path: Path) -> RunResults:
             problems.close()
             journal.close()
     bundle = Bundle(
-        benchmark=BenchmarkSummary(name=pinned.benchmark), run_id=pinned.run_id, hashes=pinned.hashes
+        benchmark=BenchmarkSummary(name=pinned.benchmark),
+        run_id=pinned.run_id,
+        hashes=pinned.hashes,
+        config={}
+        if pinned.order_seed is None
+        else {"order_seed": pinned.order_seed, "problems": pinned.problems},
     )
     return RunResults(path=path, name=pinned.benchmark, bundle=bundle, samples=found)
 

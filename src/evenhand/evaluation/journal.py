@@ -6,6 +6,7 @@ when the journal is opened; a damaged line elsewhere is left alone, counted, and
 """
 
 import errno
+import math
 import os
 from array import array
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ import msgspec
 
 from evenhand.core import jsontext
 from evenhand.core.errors import EvenhandError, Exit
-from evenhand.evaluation.records import Generated, Step
+from evenhand.core.outcome import Scored
+from evenhand.evaluation.records import Generated, Measured, Step
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER: msgspec.json.Decoder[Step] = msgspec.json.Decoder(Step)
@@ -141,9 +143,23 @@ def encode_step(step: Step) -> bytes:
     """One line. Lone surrogates, which UTF-8 cannot carry, become question marks."""
     try:
         # The numbers of a generation are our own and finite; what a scorer or a judge says is looked at.
-        return (_ENCODER.encode(step) if isinstance(step, Generated) else jsontext.encode(step)) + b"\n"
+        plain = isinstance(step, Generated) or (isinstance(step, Measured) and _is_plain(step))
+        return (_ENCODER.encode(step) if plain else jsontext.encode(step)) + b"\n"
     except UnicodeEncodeError:
         return jsontext.encode(msgspec.convert(_clean(msgspec.to_builtins(step)), Step)) + b"\n"
+
+
+def _is_plain(step: Measured) -> bool:
+    """Whether a scorer said no more than a finite number: there is nothing in it that JSON cannot hold."""
+    outcome = step.outcome
+    return (
+        type(outcome) is Scored
+        and type(outcome.value) is float
+        and math.isfinite(outcome.value)
+        and not outcome.details
+        and not step.others
+        and (outcome.extracted is None or type(outcome.extracted) is str)
+    )
 
 
 def _clean(value: object) -> object:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -20,6 +20,8 @@ from evenhand.scoring.types import ScorerInput
 
 SYNC_SECONDS = 0.25
 """How often finished work is made safe from a power failure, and progress is shown."""
+LOOK_SECONDS = 0.02
+"""How often it is looked whether a run is decided."""
 GRACE_SECONDS = 8.0
 """How long calls in flight may take to end once a run is asked to stop."""
 BACKLOG = 4
@@ -39,6 +41,18 @@ class Watcher(Protocol):
 
     def tick(self, ledger: Ledger) -> None:
         """Called after each sync: what the ledger says is durable is on the disk."""
+        ...
+
+
+class Decider(Protocol):
+    """Whoever knows when enough has been asked."""
+
+    def may_ask(self, key: int) -> bool:
+        """Whether a sample may be asked now: nobody runs far ahead of the next look."""
+        ...
+
+    async def decided(self) -> EvenhandError | None:
+        """What to end the run with, when it is decided."""
         ...
 
 
@@ -73,7 +87,11 @@ class Pipeline:
         arbiter: Arbiter | None,
         limits: Limits,
         watcher: Watcher,
+        order: Sequence[int] | None = None,
+        decider: Decider | None = None,
     ) -> None:
+        """`order`: the places of the problems in the order in which they are to be asked; as in the plan by default.
+        `decider` may end the run early."""
         self._ledger = ledger
         self._problems = problems
         self._repeats = repeats
@@ -82,6 +100,8 @@ class Pipeline:
         self._arbiter = arbiter
         self._limits = limits
         self._watcher = watcher
+        self._order = order
+        self._decider = decider
         self._judging = asyncio.Semaphore(limits.judgements)
         self._backlog = asyncio.Semaphore(BACKLOG * limits.calls)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -104,7 +124,9 @@ class Pipeline:
         pending = self._pending()
         for _ in range(self._limits.calls):
             self._spawn(self._work(pending))
-        ticker = asyncio.create_task(self._keep())
+        beside = [asyncio.create_task(self._keep())]
+        if self._decider is not None:
+            beside.append(asyncio.create_task(self._look(self._decider)))
         try:
             await self._drain()
         finally:
@@ -112,8 +134,9 @@ class Pipeline:
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(self._tasks)
-            ticker.cancel()
-            await asyncio.gather(ticker, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
         self._ledger.journal.sync()
         self._ledger.durable = self._ledger.done()
         self._watcher.tick(self._ledger)
@@ -152,13 +175,17 @@ class Pipeline:
 
     def _pending(self) -> Iterator[int]:
         # The ledger changes while this goes over it, but never a key that lies ahead.
-        for key, state in enumerate(self._ledger.state):
-            if state not in DONE:
-                yield key
+        places = range(len(self._problems)) if self._order is None else self._order
+        for place in places:
+            for key in range(place * self._repeats, (place + 1) * self._repeats):
+                if self._ledger.state[key] not in DONE:
+                    yield key
 
     async def _work(self, pending: Iterator[int]) -> None:
         for key in pending:
-            if self._stop is not None:
+            while self._too_early(key):  # noqa: ASYNC110  a look, a stop and a failure would all have to set it
+                await asyncio.sleep(LOOK_SECONDS / 4)
+            if self._is_stopping():
                 return
             problem = self._problems[key // self._repeats]
             if self._ledger.state[key] == PENDING:
@@ -193,6 +220,21 @@ class Pipeline:
                         self._ledger.add(replace(judged, scorer=scorer) if scorer else judged)
         finally:
             self._backlog.release()
+
+    async def _look(self, decider: Decider) -> None:
+        """See whether the rest need not be asked."""
+        try:
+            while self._stop is None:
+                await asyncio.sleep(LOOK_SECONDS)
+                reached = await decider.decided()
+                if reached is not None:
+                    self.stop(reached)
+        except Exception as error:  # a look that fails must not pass for one that decided nothing
+            self._failure = self._failure or error
+            self._wake.set()
+
+    def _too_early(self, key: int) -> bool:
+        return self._decider is not None and self._stop is None and not self._decider.may_ask(key)
 
     def _is_stopping(self) -> bool:
         return self._stop is not None

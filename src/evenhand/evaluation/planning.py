@@ -67,6 +67,9 @@ def plan(
     chooser = _Chooser(selection)
     maker = ProblemMaker(benchmark, system_prompt=system_prompt)
     available = count = 0
+    # An item holds what its row holds, which the digest has looked at already.
+    looked_at = benchmark.has_items and benchmark.prepare_row is None
+    encode = msgspec.json.encode if looked_at else jsontext.encode
     with path.open("wb") as file:
         for number, row in enumerate(source.rows()):
             dataset.update(_encoded(row.values, source, row.line, jsontext.canonical))
@@ -77,7 +80,7 @@ def plan(
             if problem is None:
                 continue
             if chooser.wants(available):
-                chooser.offer(available, _encoded(problem, source, row.line, jsontext.encode))
+                chooser.offer(available, _encoded(problem, source, row.line, encode))
             available += 1
             count += _write(chooser.ready(), file, problems)
         count += _write(chooser.rest(), file, problems)

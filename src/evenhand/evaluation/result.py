@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Struct, field
+from msgspec import UNSET, Struct, convert, field
 from msgspec.structs import replace
 
 from evenhand.core.errors import InputError, OutputError, Unavailable, UnknownName
@@ -19,6 +19,7 @@ from evenhand.results.records import SampleError, SampleResult, Usage
 
 if TYPE_CHECKING:
     from evenhand.compare.comparison import Comparison
+    from evenhand.evaluation.stopping import Stopping
 
 ARTIFACTS = (
     "results.jsonl",
@@ -119,8 +120,6 @@ class Result:
         """Where the run is kept, if it is."""
         self.verdicts: Verdicts | None = None
         """Against the baseline that `evaluate` was given."""
-        self.stopped: Any = None
-        """What stopping early came to, if the run was to stop as soon as it was decided."""
 
     @classmethod
     def load(cls, folder: str | Path) -> "Result":
@@ -144,6 +143,14 @@ class Result:
     def name(self) -> str:
         """The name that the run was given, else that of its data."""
         return str(self.bundle.config.get("name") or self._run.name)
+
+    @property
+    def stopping(self) -> "Stopping | None":
+        """What stopping as soon as it was decided came to, if the run was to do so."""
+        from evenhand.evaluation.stopping import Stopping
+
+        told = self.bundle.config.get("stopping")
+        return None if told is None else convert(told, Stopping)
 
     @property
     def scorers(self) -> list[str]:
@@ -263,8 +270,8 @@ class Result:
         errors = [row.error for row in self.rows if row.error and row.output is None]
         if errors:
             lines.append(f"  the first of {len(errors):,} failures: {printable(errors[0])[:300]}")
-        if self.stopped is not None:
-            lines += [f"  {line}" for line in str(self.stopped).splitlines()]
+        if self.stopping is not None:
+            lines += [f"  {printable(line)}" for line in str(self.stopping).splitlines()]
         if self.verdicts is not None:
             lines += [f"  {line}" for line in str(self.verdicts).splitlines()]
         if self.folder is not None:

@@ -45,11 +45,11 @@ from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
 from evenhand.models.endpoint import Endpoint
 from evenhand.models.spend import SpendCap
-from evenhand.scoring.code_execution import open_configured_sandbox
 
 if TYPE_CHECKING:
     from evenhand.evaluation.artifacts import Written
     from evenhand.evaluation.report import ReportWriter
+    from evenhand.evaluation.stopping import Stopper, StopRule
 
 
 class Quiet:
@@ -85,6 +85,7 @@ class Evaluation:
         watcher: Watcher | None = None,
         on_pipeline: Callable[[Pipeline], None] = lambda pipeline: None,
         load_report: "Callable[[], ReportWriter] | None" = None,
+        stop: "StopRule | None" = None,
     ) -> None:
         self._benchmark = benchmark
         self._config = config
@@ -94,6 +95,7 @@ class Evaluation:
         self._on_pipeline = on_pipeline
         self._judge_model: Endpoint | None = None
         self._load_report = load_report
+        self._stop_rule = stop
 
     async def run(self) -> "Written":
         """Do it all. What stops it early is raised; what was finished by then is kept and can be resumed."""
@@ -190,11 +192,13 @@ class Evaluation:
             # Statistics and plots take a third of a second to load: that happens while answers are waited for.
             loading = asyncio.create_task(asyncio.to_thread(_load_artifacts, self._load_report))
             start = time.monotonic()
-            if ledger.done() < len(ledger):
+            pinned, stopper = self._stopper(pinned, problems, ledger)
+            early = stopper is not None and await stopper.decided() is not None
+            if ledger.done() < len(ledger) and not early:
                 async with contextlib.AsyncExitStack() as stack:
-                    pipeline = await self._pipeline(stack, ledger, problems)
+                    pipeline = await self._pipeline(stack, ledger, problems, stopper)
                     self._on_pipeline(pipeline)
-                    await pipeline.run()
+                    early = await _run_out(pipeline)
             session = (
                 time.monotonic() - start,
                 ledger.done() - before[0],
@@ -202,12 +206,15 @@ class Evaluation:
             )
             artifacts, report = await loading
             judged = benchmark.judge is not None or ledger.any_judged()
+            if stopper is not None:
+                await stopper.decided()  # a last look, at what was in flight
             facts = artifacts.RunFacts(
                 run_id=pinned.run_id,
                 started_at=pinned.started_at,
                 benchmark=benchmark.name,
                 scorers=pinned.scorers,
-                config=self._shown_config(pinned, judged=judged),
+                config=self._shown_config(pinned, judged=judged, stopper=stopper),
+                stopped_early=early,
                 # A judge that was never asked decides nothing.
                 hashes={name: value for name, value in pinned.hashes.items() if judged or name != "judge"},
                 versions=versions(),
@@ -219,17 +226,45 @@ class Evaluation:
                 )
             except OSError as error:
                 raise StorageFailed(storage_message(self._folder.path, error)) from None
-            self._folder.pin(replace(pinned, finished=True))
+            self._folder.pin(replace(pinned, finished=not early))
             return written
 
-    def _shown_config(self, pinned: Pinned, *, judged: bool) -> dict[str, Any]:
+    def _stopper(
+        self, pinned: Pinned, problems: ProblemFile, ledger: Ledger
+    ) -> "tuple[Pinned, Stopper | None]":
+        if self._stop_rule is None:
+            return pinned, None
+        from evenhand.evaluation.stopping import Stopper
+
+        # The order is drawn once: drawn again after looking at scores, it would not be random.
+        seed = self._stop_rule.seed if pinned.order_seed is None else pinned.order_seed
+        if pinned.order_seed is None and ledger.done():
+            raise RunConflict(
+                f"{self._folder.path}: this run was begun in the order of its data, and cannot stop when it is decided; "
+                "resume it without that, or begin in another folder"
+            )
+        rule = replace(self._stop_rule, seed=seed)
+        stopper = Stopper(rule, pinned, problems, ledger, ahead=2 * self._config.concurrency)
+        pinned = replace(pinned, order_seed=seed)
+        self._folder.pin(pinned)
+        return pinned, stopper
+
+    def _shown_config(self, pinned: Pinned, *, judged: bool, stopper: "Stopper | None") -> dict[str, Any]:
         found = public_config(self._benchmark, self._config, pinned, judged=judged)
+        if pinned.order_seed is not None:
+            found["order_seed"] = pinned.order_seed
+        if stopper is not None:
+            found["stopping"] = to_builtins(stopper.report())
         if judged and self._judge_model is not None and self._judge_model.usage.adjusted:
             found["judge"]["adjusted_parameters"] = self._judge_model.usage.adjusted
         return found
 
     async def _pipeline(
-        self, stack: contextlib.AsyncExitStack, ledger: Ledger, problems: ProblemFile
+        self,
+        stack: contextlib.AsyncExitStack,
+        ledger: Ledger,
+        problems: ProblemFile,
+        stopper: "Stopper | None",
     ) -> Pipeline:
         config, benchmark = self._config, self._benchmark
         spend = None
@@ -254,6 +289,9 @@ class Evaluation:
                 stack.push_async_callback(aclose)
         sandbox: Any = None
         if benchmark.uses_sandbox:
+            # Loaded here: most runs need no sandbox, and loading it takes as long as a hundred answers.
+            from evenhand.scoring.code_execution import open_configured_sandbox
+
             sandbox = open_configured_sandbox()
             stack.callback(sandbox.close)
         return Pipeline(
@@ -267,6 +305,8 @@ class Evaluation:
             arbiter=arbiter,
             limits=Limits(calls=config.concurrency, judgements=judgements),
             watcher=self._watcher,
+            order=None if stopper is None else stopper.places,
+            decider=stopper,
         )
 
     def _generator(
@@ -293,6 +333,17 @@ class Evaluation:
             think_tags=config.think_tags,
             has_answered=ledger.spent.calls > 0,
         )
+
+
+async def _run_out(pipeline: Pipeline) -> bool:
+    """Run it to its end; whether that came early because it was decided."""
+    from evenhand.evaluation.stopping import Decided
+
+    try:
+        await pipeline.run()
+    except Decided:
+        return True
+    return False
 
 
 def named_scorers(benchmark: Benchmark, config: RunConfig) -> tuple[str, ...]:

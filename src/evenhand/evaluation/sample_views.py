@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
@@ -101,6 +101,10 @@ def _messages(given: list[Any]) -> list[tuple[str, str]]:
 
 
 def _from_metadata(sample: SampleResult) -> list[tuple[str, str]]:
+    if sample.input is not UNSET:
+        return [
+            ("user", sample.input if isinstance(sample.input, str) else jsontext.encode_text(sample.input))
+        ]
     for name in QUESTION_FIELDS:
         value = sample.metadata.get(name)
         if isinstance(value, str) and value:

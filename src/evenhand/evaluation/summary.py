@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import msgspec
+
 from evenhand.core.outcome import Tally
 from evenhand.core.terminal import preview, printable
 from evenhand.evaluation.causes import SHOWN_CAUSES
@@ -64,9 +66,20 @@ def summary_text(
         rate = runtime.samples_per_second or 0.0
         cost = "" if runtime.cost_usd is None else f", ${runtime.cost_usd:.4f}"
         lines.append(f"  {runtime.elapsed_seconds:.1f} s, {rate:,.1f} samples/s{cost}")
+    lines += [f"  {line}" for line in stopping_lines(bundle)]
     lines.append(f"  results: {folder / 'results.jsonl'}")
     lines.append(f"  report:  {folder / 'report.html'}")
     return printable("\n".join(lines))
+
+
+def stopping_lines(bundle: Bundle) -> list[str]:
+    """What stopping as soon as it is decided came to, where a run was to do so."""
+    told = bundle.config.get("stopping")
+    if told is None:
+        return []
+    from evenhand.evaluation.stopping import Stopping
+
+    return [printable(line) for line in str(msgspec.convert(told, Stopping)).splitlines()]
 
 
 def scorer_lines(summary: BenchmarkSummary) -> list[str]:

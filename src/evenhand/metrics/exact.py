@@ -80,8 +80,13 @@ def _as_decimal(value: Any, name: str) -> Decimal:
 def exact_sum(values: Iterable[Number], *, name: str = "values") -> Fraction:
     """The exact sum; 0 for nothing."""
     numerator, denominator = 0, 1
+    known: dict[float, Fraction] = {}  # most scores of a run have the same few values
     for value in values:
-        term = as_fraction(value, name=name)
+        if type(value) is float:
+            found = known.get(value)
+            term = found if found is not None else known.setdefault(value, as_fraction(value, name=name))
+        else:
+            term = as_fraction(value, name=name)
         # Scores share a few denominators (1, 10, 100): adding without reducing each time is much faster.
         if term.denominator == denominator:
             numerator += term.numerator

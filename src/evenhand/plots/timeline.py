@@ -152,7 +152,7 @@ def _points(
 
 def _labels(steps: Sequence[Step], width: float) -> Iterator[str]:
     every = max(1, -(-(len(steps) - 1) // (MOST_LABELS - 1)))
-    shown = [at for at in range(0, len(steps), every) if len(steps) - 1 - at >= every]
+    shown = [at for at in range(0, len(steps), every) if len(steps) - 1 - at >= every * 0.8]
     for at in [*shown, len(steps) - 1]:
         anchor = "start" if at == 0 else "end" if at == len(steps) - 1 else "middle"
         yield svg.text(LEFT + at * width, BOTTOM + 18, steps[at].label, anchor=anchor)

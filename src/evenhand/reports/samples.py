@@ -4,7 +4,7 @@ The first rows are HTML, for readers without scripts. All of them are data in th
 page at a time; it makes elements and texts only, never HTML from text.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,6 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from evenhand.core import jsontext
+from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
 from evenhand.core.terminal import preview
 from evenhand.evaluation.sample_views import Said, SampleView
 from evenhand.plots.svg import without_forbidden
@@ -20,9 +21,9 @@ from evenhand.results.records import SampleError, SampleResult
 
 FIRST_ROWS = 25
 """Rows that are HTML."""
-MOST_SAMPLES = 50_000
+MOST_SAMPLES = 20_000
 """Samples that a report holds; the rest is in the run's files."""
-MOST_BYTES = 200 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024
 """Size of all their data."""
 MOST_TEXT = 20_000
 """Characters of one text."""
@@ -47,7 +48,8 @@ def samples_part(
     first: list[Row] = []
     chunks: list[Markup] = []
     held = size = 0
-    rows = islice(_rows(views, scorer), most)
+    names = [scorer]
+    rows = islice(_rows(views, names), most)
     while size < MOST_BYTES and (batch := list(islice(rows, CHUNK))):
         if not first:
             first = batch[:FIRST_ROWS]
@@ -55,7 +57,7 @@ def samples_part(
         size += len(data)
         held += len(batch)
         chunks.append(data)
-    return Samples(first=first, scorers=[scorer], chunks=chunks, held=held, total=max(total, held))
+    return Samples(first=first, scorers=names, chunks=chunks, held=held, total=max(total, held))
 
 
 def in_script(data: bytes) -> Markup:
@@ -65,15 +67,20 @@ def in_script(data: bytes) -> Markup:
     return Markup(data.decode("utf-8"))  # noqa: S704  escaped above
 
 
-def _rows(views: Iterable[SampleView], scorer: str) -> Iterator[Row]:
+def _rows(views: Iterable[SampleView], names: list[str]) -> Iterator[Row]:
+    """The rows; `names` grows by the scorers that the samples name, the headline's first."""
     before: int | None = None
     for view in views:
         # Later answers to a problem do not repeat what was asked.
-        yield _row(view, scorer, again=view.sample.problem_idx == before)
+        outcomes = view.sample.outcomes
+        if before is None and outcomes:
+            names[0] = next(iter(outcomes))
+        names += [name for name in outcomes if name not in names]
+        yield _row(view, names, again=view.sample.problem_idx == before)
         before = view.sample.problem_idx
 
 
-def _row(view: SampleView, scorer: str, *, again: bool) -> Row:
+def _row(view: SampleView, names: Sequence[str], *, again: bool) -> Row:
     sample = view.sample
     kind, message = _error(sample)
     label = sample.scoring_details.get("label") if kind == "label" else None
@@ -85,7 +92,10 @@ def _row(view: SampleView, scorer: str, *, again: bool) -> Row:
         i=sample.problem_idx,
         r=sample.repeat,
         s=sample.status,
-        v=[_text(str(label)) if label is not None else sample.reward],
+        v=[
+            _text(str(label)) if label is not None else sample.reward,
+            *(_value(sample.outcomes.get(name)) for name in names[1:]),
+        ],
         w=_text(view.failure or kind),
         c=None if sample.category is None else _text(sample.category),
         q="" if again else preview(question, 160),
@@ -93,8 +103,36 @@ def _row(view: SampleView, scorer: str, *, again: bool) -> Row:
         f=_facts(sample, view.said),
         asked=asked,
         got=_answered(sample),
-        why=_measured(sample, view.said, scorer),
+        why=_measured(sample, view.said, names[0]),
     )
+
+
+def _value(outcome: Outcome | None) -> float | str | None:
+    if not isinstance(outcome, Scored):
+        return None
+    return outcome.value if isinstance(outcome.value, float) else _text(outcome.value)
+
+
+def _others(sample: SampleResult) -> list[Block]:
+    """What the scorers after the first say."""
+    found = []
+    for name, outcome in list(sample.outcomes.items())[1:]:
+        match outcome:
+            case Scored(value=value):
+                found.append(
+                    Block(_text(name), _shown(value) if isinstance(value, str) else _number(value), 3)
+                )
+            case Unscored(reason=kind, message=message):
+                found.append(
+                    Block(f"{_text(name)}: unscored", _text(f"{kind}: {message}" if message else kind))
+                )
+            case Failed(error=kind, message=message):
+                found.append(
+                    Block(f"{_text(name)}: failed", _text(f"{kind}: {message}" if message else kind))
+                )
+        if outcome.details:
+            found.append(Block(f"Details of {_text(name)}", _json(outcome.details), 1))
+    return found
 
 
 def _answered(sample: SampleResult) -> list[Block]:
@@ -130,6 +168,7 @@ def _measured(sample: SampleResult, said: Said | None, scorer: str) -> list[Bloc
         found.append(Block("Judge's reply", _text(raw), 1))
     if flags := [*judge.get("warnings", []), *judge.get("flags", [])]:
         found.append(Block("Judge's remarks", _text(", ".join(map(str, flags))), 3))
+    found += _others(sample)
     if sample.metadata:
         found.append(Block("Metadata", _json(sample.metadata), 1))
     return found

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError, MissingFile
-from evenhand.results.bundle import Bundle
+from evenhand.results.bundle import BenchmarkSummary, Bundle
 from evenhand.results.records import SampleError, SampleResult
 
 RESULTS = "results.jsonl"
@@ -46,7 +46,24 @@ def read_run(path: Path | str) -> RunResults:
     if path.suffix == ".json":
         bundle = read_bundle(path)
         return RunResults(path=path, name=bundle.benchmark.name, bundle=bundle, samples=_beside(path.parent))
-    return RunResults(path=path, name=_plain_name(path), bundle=None, samples=list(read_samples(path)))
+    samples = list(read_samples(path))
+    return RunResults(path=path, name=_plain_name(path), bundle=_judged(samples), samples=samples)
+
+
+def _judged(samples: list[SampleResult]) -> Bundle | None:
+    """What a file of judgements (`judge score`) tells about itself: its judge, where all of it is of one."""
+    judges = [one.scoring_details.get("judge") for one in samples]
+    known = {(one.get("identity"), one.get("model")) for one in judges if isinstance(one, dict)}
+    if len(known) != 1 or not all(isinstance(one, dict) for one in judges):
+        return None
+    ((identity, model),) = known
+    if not isinstance(identity, str):
+        return None
+    return Bundle(
+        benchmark=BenchmarkSummary(name="judgements", samples=len(samples)),
+        config={"judge": {"model": model, "identity": identity}},
+        hashes={"judge": identity},
+    )
 
 
 def run_folders(path: Path | str) -> dict[str, Path]:
@@ -140,9 +157,13 @@ def _decode_line(line: bytes, path: Path, number: int) -> SampleResult:
 def _checked(line: bytes) -> SampleResult:
     try:
         sample = _DECODE(line)
-        if _ENCODE(sample) == line.rstrip():
+        text = line.rstrip()
+        if _ENCODE(sample) == text:
             return sample  # as we write it, so nothing was lost
-        _DECODE_ANY(line)  # fields that are not known must be valid too
+        whole = _ENCODE(_DECODE_ANY(line))  # fields that are not known must be valid too
+        # Written again it is the same, but for spaces: so no key is there twice.
+        if whole in (text, msgspec.json.format(text, indent=-1)):
+            return sample
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
         # The slow path says exactly what is wrong, and reads an emoji that was cut as U+FFFD.
         line = jsontext.without_lone_surrogates(line)

@@ -14,6 +14,8 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
+from evenhand.core.errors import OptionError
+
 ANSWER_WORDS = (
     *("Answer", "Answers", "Answer is", "Choice", "Option"),
     # German, Dutch, Scandinavian
@@ -52,7 +54,8 @@ _BOXED = "\\boxed"
 # What may stand between the word and the colon, and around the letter.
 _FRAME = " \t\r\n*_`\"'“”‘’()[]{}$<>~«»「」『』【】\u00a0\u200b\u200c\u200d\u200e\u200f"
 _LONGEST = 40
-_WORDS = tuple(sorted({unicodedata.normalize("NFC", word).lower() for word in ANSWER_WORDS}))
+# In this order the most common one comes first.
+_WORDS = tuple(dict.fromkeys(unicodedata.normalize("NFC", word).lower() for word in ANSWER_WORDS))
 _WRONG = ("wrong ", "incorrect ", "false ")
 _BRACKETED = re.compile(r"\s*[(\[][^()\[\]]{0,30}[)\]][*_\s]*$")
 _OPENING = (
@@ -105,7 +108,9 @@ _LONGEST_SHORT = 2_000
 @lru_cache(maxsize=32)
 def choice_reader(letters: str) -> "ChoiceReader":
     """The reader of these letters."""
-    return ChoiceReader(letters)
+    if not letters.isalpha() or not letters.isascii():
+        raise OptionError(f"option 'letters' must be letters from A to Z, not {letters!r:.80}")
+    return ChoiceReader(letters.upper())
 
 
 class ChoiceReader:
@@ -139,10 +144,13 @@ class ChoiceReader:
 
     def read(self, text: str) -> str | None:
         """The chosen letter in upper case, or None."""
-        stated = next(
-            (match for end in stated_places(text) if (match := self._letter.match(text, end))), None
-        )
-        said = self._said(text, stated.start() if stated else -1)
+        stated = None
+        for place in stated_places(text):
+            if stated := self._letter.match(text, place):
+                break
+        # One character past a stated letter holds no other answer.
+        alone = stated is not None and len(text) - stated.end() <= 1
+        said = None if alone else self._said(text, stated.start() if stated else -1)
         found = said or stated
         if found:
             return self._single(text, found)
@@ -195,6 +203,9 @@ class ChoiceReader:
         return _plain(match[group])
 
     def _single(self, text: str, match: re.Match[str]) -> str | None:
+        end = match.end()
+        if end == len(text):
+            return _plain(match["letter"])
         end = match.end("letter")
         if _NEGATED.match(text, end):
             return None
@@ -204,16 +215,16 @@ class ChoiceReader:
 
 
 def _plain(letter: str) -> str:
-    return OTHER_LETTERS.get(letter, letter).upper()
+    return letter.upper() if letter.isascii() else OTHER_LETTERS[letter]
 
 
 def stated_places(text: str) -> Iterator[int]:
     r"""Where an answer may begin: after the colon of "Answer:" and at \boxed, from the end of the text."""
-    signs = ":" if text.isascii() else _COLONS
-    boxed = text.rfind(_BOXED)
+    plain = text.isascii()
+    boxed = text.rfind(_BOXED) if "\\" in text else -1
     end = len(text)
     while True:
-        colon = max([text.rfind(sign, 0, end) for sign in signs])
+        colon = text.rfind(":", 0, end) if plain else max([text.rfind(sign, 0, end) for sign in _COLONS])
         if boxed > colon:
             yield boxed
             boxed = text.rfind(_BOXED, 0, boxed)
@@ -221,14 +232,11 @@ def stated_places(text: str) -> Iterator[int]:
             return
         else:
             before = text[max(0, colon - _LONGEST) : colon].lower()
-            before = _BRACKETED.sub("", before).rstrip(_FRAME)
-            if before[:-6].endswith(_WRONG):
-                end = colon
-                continue
-            if before.isascii() or unicodedata.is_normalized("NFC", before):
-                found = before.endswith(_WORDS)
-            else:
-                found = unicodedata.normalize("NFC", before).endswith(_WORDS)
-            if found:
+            if ")" in before or "]" in before:
+                before = _BRACKETED.sub("", before)
+            before = before.rstrip(_FRAME)
+            if not plain:
+                before = unicodedata.normalize("NFC", before)
+            if before.endswith(_WORDS) and not before.endswith(_WRONG, 0, -6):
                 yield colon + 1
             end = colon

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from functools import cache, lru_cache
@@ -39,6 +40,7 @@ from evenhand.server.pages.errors import error_page, wants_page
 from evenhand.server.service import Service
 from evenhand.server.table import all_routes
 from evenhand.store.database import Database
+from evenhand.store.projects import not_found
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -130,6 +132,8 @@ class Application:
                 answer = error_page(self.service, error, known, scope)
         finally:
             telemetry.under_way -= 1
+        if request_log.given:
+            answer.headers = [*answer.headers, (b"x-request-id", request_log.given)]
         try:
             if isinstance(answer, StreamingAnswer):
                 await self._send_stream(answer, receive, send, head=scope["method"] == "HEAD")
@@ -147,8 +151,10 @@ class Application:
         path = request_log.route.path if request_log.route is not None else "unknown"
         method = scope["method"] if request_log.route is not None else "other"
         self.service.telemetry.record(method, path, answer.status, seconds)
-        if log.isEnabledFor(logging.DEBUG) or answer.status >= 500:
-            _log_request(method, path, answer.status, seconds, request_log)
+        access_log = self.service.config.access_log
+        if access_log or answer.status >= 500 or log.isEnabledFor(logging.DEBUG):
+            level = logging.WARNING if answer.status >= 500 else logging.INFO if access_log else logging.DEBUG
+            _log_request(level, method, path, answer.status, seconds, request_log)
 
     async def _send_stream(
         self, answer: StreamingAnswer, receive: Receive, send: Send, *, head: bool
@@ -182,12 +188,17 @@ class Application:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if len(headers) != len(scope["headers"]):
             _refuse_repeated_headers(scope["headers"])
+        given_id = headers.get(b"x-request-id")
+        if given_id is not None:
+            request_log.take(given_id)
         host = headers.get(b"host")
         if host not in self._hosts.accepted:
             self._hosts.check(host, scope["http_version"])
         match = self._find(scope["method"], raw_path, headers)
         route = request_log.route = match.route
         request_log.access = await self._authorise(route, headers, scope)
+        if route.is_page:
+            _require_own_project(request_log.access, match.params)
         call = Call(self.service, route, match.params, headers, request_log.access, receive, raw_path)
         arguments: list[Any] = []
         if route.request is not None:
@@ -291,22 +302,34 @@ def _decode(route: Route, body: bytes, decoder: "msgspec.json.Decoder[Any]") -> 
         raise
 
 
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,200}")
+
+
 class _RequestLog:
     """What the log line of a request says about it."""
 
-    __slots__ = ("_request_id", "access", "route")
+    __slots__ = ("_request_id", "access", "given", "route")
 
     def __init__(self) -> None:
         self.route: Route | None = None
         self.access: Access | None = None
         self._request_id = ""
+        self.given = b""
+
+    def take(self, given: bytes) -> None:
+        """Take the client's own id of the request, if it looks like one; it goes back with the answer."""
+        if _REQUEST_ID.fullmatch(given):
+            self.given = given
+            self._request_id = given.decode("ascii")
 
     def request_id(self) -> str:
         self._request_id = self._request_id or new_id()
         return self._request_id
 
 
-def _log_request(method: str, path: str, status: int, seconds: float, request_log: _RequestLog) -> None:
+def _log_request(
+    level: int, method: str, path: str, status: int, seconds: float, request_log: _RequestLog
+) -> None:
     fields = {
         "method": method,
         "path": path,
@@ -315,7 +338,6 @@ def _log_request(method: str, path: str, status: int, seconds: float, request_lo
         "token": request_log.access.token_id if request_log.access is not None else None,
         "request_id": request_log.request_id(),
     }
-    level = logging.WARNING if status >= 500 else logging.DEBUG
     log.log(level, "request", extra={"fields": fields})
 
 
@@ -393,3 +415,10 @@ def make_application(
         "reference": cache(lambda: reference_page(documented)),
     }
     return Application(service, RouteTable(routes))
+
+
+def _require_own_project(access: Access | None, params: dict[str, str]) -> None:
+    """A page's project is in its path: somebody who sees one project meets no other, whatever the handler does."""
+    project_id = params.get("project_id")
+    if access is not None and access.scope is not None and project_id not in (None, access.scope):
+        raise not_found("project", project_id or "")

@@ -22,6 +22,8 @@ class RequestLimits(Struct, frozen=True, kw_only=True):
     """The largest dataset import, unpacked; it is streamed."""
     import_line_bytes: int = 16 * MIB
     """The longest line of an import; a longer one is skipped."""
+    import_lines: int = 10_000_000
+    """The lines of one import; a longer one is refused."""
     buffered_bytes: int = 512 * MIB
     """All bodies in memory together."""
     requests: int = 2_000
@@ -48,10 +50,22 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """The address to listen on."""
     port: int = 8321
     """The port to listen on; 0 takes a free one."""
+    grpc_port: int | None = None
+    """The port for OTLP over gRPC; None listens on none."""
+    grpc_required: bool = False
+    """Whether the server must not start without it: the port was asked for, not taken because the extra is there."""
+    access_log: bool = False
+    """Whether every request is a line in the log."""
     admin_token: Secret | None = None
     """An administrator's token given by the environment instead of made on the first start."""
     allowed_hosts: tuple[str, ...] = ()
     """Names that the `Host` header may carry; empty means loopback names on a loopback address, else any."""
+    root_path: str = ""
+    """The path under which a reverse proxy shows the server, such as `/evenhand`."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies whose `X-Forwarded-*` headers are believed."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of other sites whose pages may call the API, with a token and without cookies."""
     demo: bool = False
     """Fill an empty server with demonstration data."""
     models_file: Path | None = None
@@ -64,6 +78,11 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """Tags of thinking in outputs, which is not scored."""
     limits: RequestLimits = RequestLimits()
     """Bounds on what requests may use."""
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether requests are changed before the application sees them."""
+        return bool(self.root_path or self.trusted_proxies or self.allowed_origins)
 
     @property
     def is_loopback(self) -> bool:

@@ -63,6 +63,11 @@ class Service:
         for task in self._background:
             self._tasks.append(asyncio.ensure_future(task(self)))
 
+    def begin_stop(self) -> None:
+        """No new work is expected: whoever waits for a job is answered now."""
+        self.stopping = True
+        self.jobs.end_waits()
+
     async def stop(self) -> None:
         self.stopping = True
         for task in self._tasks:

@@ -7,6 +7,7 @@ from evenhand.server.api import (
     dataset_versions,
     datasets,
     experiments,
+    exports,
     health,
     jobs,
     otlp,
@@ -19,14 +20,19 @@ from evenhand.server.api import (
     runs,
     scorers,
     scores,
+    search,
     sessions,
     tokens,
     traces,
 )
 from evenhand.server.http.routes import Route
-from evenhand.server.pages import assets, dashboard, front
+from evenhand.server.pages import assets, comparison, dashboard, front, items
+from evenhand.server.pages import datasets as dataset_pages
+from evenhand.server.pages import experiments as experiment_pages
 from evenhand.server.pages import jobs as job_pages
+from evenhand.server.pages import queue as queue_pages
 from evenhand.server.pages import rules as rule_pages
+from evenhand.server.pages import search as search_page
 from evenhand.server.pages import sessions as session_pages
 from evenhand.server.pages import trace as trace_page
 from evenhand.server.pages import traces as trace_pages
@@ -40,10 +46,16 @@ def all_routes() -> tuple[Route, ...]:
         *front.ROUTES,
         *dashboard.ROUTES,
         *trace_pages.ROUTES,
+        *experiment_pages.ROUTES,
+        *comparison.ROUTES,
+        *dataset_pages.ROUTES,
+        *items.ROUTES,
         *trace_page.ROUTES,
         *session_pages.ROUTES,
         *job_pages.ROUTES,
         *rule_pages.ROUTES,
+        *queue_pages.ROUTES,
+        *search_page.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,
@@ -64,4 +76,6 @@ def all_routes() -> tuple[Route, ...]:
         *project_summary.ROUTES,
         *jobs.ROUTES,
         *rules.ROUTES,
+        *search.ROUTES,
+        *exports.ROUTES,
     )

@@ -95,7 +95,10 @@ def project_of_annotations(connection: Connection, trace_id: str) -> str | None:
     found = connection.all(
         "SELECT trace_key, project_id FROM traces WHERE id = ?", trace_id
     ) or connection.all(
-        "SELECT MAX(id), project_id FROM annotations WHERE trace_id = ? GROUP BY project_id", trace_id
+        # COALESCE: an order of projects must not tempt anyone to read all annotations.
+        "SELECT MAX(id), COALESCE(project_id, '') FROM annotations WHERE trace_id = ?"
+        " GROUP BY COALESCE(project_id, '')",
+        trace_id,
     )
     return str(max(found)[1]) if found else None
 

@@ -9,7 +9,7 @@ from evenhand.core.objects.datasets import DatasetItem, DatasetVersion, ItemChan
 from evenhand.core.objects.experiments import ItemRun
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import ITEM_COLUMNS, check_version, get_dataset, get_item, item_of
-from evenhand.store.pages import LAST, newest_first
+from evenhand.store.pages import LAST, as_cut, bounded_rows, newest_first
 from evenhand.store.projects import Scope
 from evenhand.store.scores import scores_of_runs
 
@@ -101,12 +101,12 @@ def list_item_runs(
 ) -> list[ItemRun]:
     """Every run of an item, over all experiments, newest first."""
     item: DatasetItem = get_item(connection, item_id, scope=scope, dataset_id=dataset_id)
-    rows = connection.all(
-        "SELECT id, experiment_id, repeat_number, output, trace_id, created_at FROM runs"  # noqa: S608  constant texts
-        f" WHERE {newest_first('dataset_item_id', 'id')}",
-        item.id,
-        before or LAST,
-        item.id,
+    rows = bounded_rows(
+        connection,
+        "id, experiment_id, repeat_number, output, trace_id, created_at",
+        ("output",),
+        f"FROM runs WHERE {newest_first('dataset_item_id', 'id', limited=False)}",
+        (item.id, before or LAST, item.id),
         limit,
     )
     experiments: dict[str, Sequence[Any]] = {
@@ -118,7 +118,7 @@ def list_item_runs(
         )()
     }
     scores = scores_of_runs(connection, [row[0] for row in rows])
-    return [
+    made = [
         ItemRun(
             id=row[0],
             experiment_id=row[1],
@@ -135,3 +135,4 @@ def list_item_runs(
         for row in rows
         if row[1] in experiments
     ]
+    return as_cut(rows, made)

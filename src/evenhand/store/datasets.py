@@ -11,7 +11,7 @@ from evenhand.core.objects.datasets import Dataset, DatasetItem, Deleted, Import
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.audit import note_deletion
 from evenhand.store.connection import Connection, Row, Value
-from evenhand.store.pages import LAST, newest_first, oldest_first
+from evenhand.store.pages import LAST, as_cut, bounded_rows, newest_first, oldest_first
 from evenhand.store.projects import Scope, not_found
 
 _COLUMNS = "id, project_id, name, description, version, item_count, created_at, updated_at"
@@ -158,15 +158,15 @@ def list_items(
     if version is not None and version != dataset.version:
         present = "version <= ? AND (removed_in IS NULL OR removed_in > ?)"
         values = [version, version]
-    rows = connection.all(
-        f"SELECT {ITEM_COLUMNS} FROM dataset_items WHERE {present} AND {oldest_first('dataset_id', 'id')}",  # noqa: S608  constant texts
-        *values,
-        dataset_id,
-        after or "",
-        dataset_id,
+    rows = bounded_rows(
+        connection,
+        ITEM_COLUMNS,
+        ("input", "expected_output", "metadata"),
+        f"FROM dataset_items WHERE {present} AND {oldest_first('dataset_id', 'id', limited=False)}",
+        [*values, dataset_id, after or "", dataset_id],
         limit,
     )
-    return [item_of(row) for row in rows]
+    return as_cut(rows, [item_of(row) for row in rows])
 
 
 def check_version(dataset: Dataset, version: int) -> None:
@@ -303,6 +303,26 @@ def item_of(row: Row) -> DatasetItem:
 
 def _raw(text: str) -> Raw:
     return Raw(text.encode())
+
+
+def read_items(connection: Connection, item_ids: Sequence[str], *, scope: Scope) -> dict[str, DatasetItem]:
+    """Items by id, those that were taken out of their dataset too; what the caller may not see is left out."""
+    if not item_ids:
+        return {}
+    rows = connection.all(
+        f"SELECT {ITEM_COLUMNS} FROM dataset_items WHERE id IN [?]",  # noqa: S608  constant columns
+        sorted(set(item_ids)),
+    )
+    seen = {
+        row[0]
+        for row in connection.all(
+            "SELECT id FROM datasets WHERE id IN [?] AND (? = '' OR project_id = ?)",
+            sorted({row[1] for row in rows}),
+            scope or "",
+            scope or "",
+        )
+    }
+    return {row[0]: item_of(row) for row in rows if row[1] in seen}
 
 
 class Expectation(NamedTuple):

@@ -356,3 +356,13 @@ def _job(row: Row) -> Job:
         updated_at=row[13],
         outcome=row[15],
     )
+
+
+def open_jobs(connection: Connection) -> list[tuple[str, int, str]]:
+    """Of the jobs that have not ended: status, number, and when the oldest was made."""
+    return [
+        (row[0], int(row[1]), row[2])
+        for row in connection.all(
+            "SELECT status, COUNT(*), MIN(created_at) FROM jobs WHERE open_at IS NOT NULL GROUP BY status"
+        )
+    ]

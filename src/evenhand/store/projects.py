@@ -105,12 +105,19 @@ def _project(row: Row) -> Project:
 
 
 def list_projects(connection: Connection, *, scope: Scope, after: str | None, limit: int) -> list[Project]:
-    """By id."""
+    """By id; those that are being deleted are left out."""
     where, values = ("", ()) if scope is None else (" AND id = ?", (scope,))
-    rows = connection.all(
-        f"SELECT {_COLUMNS} FROM projects WHERE id > ?{where} AND deleted_at IS NULL ORDER BY id LIMIT ?",  # noqa: S608  constant texts
-        after or "",
-        *values,
-        limit,
-    )
-    return [_project(row) for row in rows]
+    found: list[Project] = []
+    last = after or ""
+    while len(found) < limit:
+        rows = connection.all(
+            f"SELECT {_COLUMNS}, deleted_at FROM projects WHERE id > ?{where} ORDER BY id LIMIT ?",  # noqa: S608  constant texts
+            last,
+            *values,
+            limit,
+        )
+        found += [_project(row) for row in rows if row[4] is None]
+        if len(rows) < limit:
+            break
+        last = rows[-1][0]
+    return found[:limit]

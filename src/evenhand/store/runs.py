@@ -12,7 +12,7 @@ from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Kind, Row, Value
 from evenhand.store.experiments import count_runs, get_experiment, open_experiment
 from evenhand.store.inline import InlineResult, ScoreResult, attach
-from evenhand.store.pages import LAST, oldest_first
+from evenhand.store.pages import LAST, as_cut, bounded_rows, oldest_first
 from evenhand.store.projects import Scope
 from evenhand.store.scores import scores_of_runs
 from evenhand.store.targets import Target
@@ -152,17 +152,31 @@ def list_runs(
     """Runs with their scores, and the number that they are sorted by."""
     get_experiment(connection, experiment_id, scope=scope)
     if wanted.scorer_name is None:
-        rows = connection.all(
-            f"SELECT {_COLUMNS}, NULL FROM runs WHERE {oldest_first('experiment_id', 'id')}",  # noqa: S608  constant texts
-            experiment_id,
-            after[0] if after else "",
-            experiment_id,
+        rows = bounded_rows(
+            connection,
+            f"{_COLUMNS}, NULL",
+            ("output",),
+            f"FROM runs WHERE {oldest_first('experiment_id', 'id', limited=False)}",
+            (experiment_id, after[0] if after else "", experiment_id),
             limit,
         )
     else:
         rows = _scored_rows(connection, experiment_id, wanted, after, limit)
     scores = scores_of_runs(connection, [row[0] for row in rows])
-    return [(_run(row, scores.get(row[0], [])), row[7]) for row in rows]
+    return as_cut(rows, [(_run(row, scores.get(row[0], [])), row[7]) for row in rows])
+
+
+def read_runs(connection: Connection, run_ids: Sequence[str], *, scope: Scope) -> dict[str, Run]:
+    """Runs by id, with their scores; what the caller may not see is left out."""
+    if not run_ids:
+        return {}
+    rows = connection.all(
+        f"SELECT {_COLUMNS}, project_id FROM runs WHERE id IN [?]",  # noqa: S608  constant columns
+        sorted(set(run_ids)),
+    )
+    seen = [row for row in rows if scope is None or row[7] == scope]
+    scores = scores_of_runs(connection, [row[0] for row in seen])
+    return {row[0]: _run(row, scores.get(row[0], [])) for row in seen}
 
 
 def _scored_rows(

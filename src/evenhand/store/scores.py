@@ -12,7 +12,7 @@ from evenhand.core.ids import new_id
 from evenhand.core.objects.scores import ListedScore, Score, Source, TargetType
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row, Value
-from evenhand.store.pages import LAST, oldest_first
+from evenhand.store.pages import LAST, Cut, as_cut, bounded_rows, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.score_hours import HOUR, add_to_hours
 from evenhand.store.targets import Target, TargetName, find_targets
@@ -27,6 +27,7 @@ _COLUMNS = (
     " canonical_name, scorer_version, scorer_options"
 )
 
+_TEXTS = ("rationale", "config", "metadata", "label", "scorer_options")
 _LISTED = f"{_COLUMNS}, experiment_id, dataset_item_id, trace_key"
 
 
@@ -150,22 +151,27 @@ def list_scores(
     limit: int,
 ) -> list[ListedScore]:
     """Oldest first."""
-    rows = connection.all(
+    rows = bounded_rows(
+        connection,
+        _COLUMNS,
+        _TEXTS,
         # COALESCE: the index of the target is meant, not one of the project.
-        f"SELECT {_COLUMNS} FROM scores WHERE target_type = ? AND COALESCE(project_id, '') = ? AND (? = '' OR trace_key = ?)"  # noqa: S608  constant texts
-        f" AND (? = '' OR scorer_name = ?) AND {oldest_first('target_id', 'id')}",
-        target.type,
-        target.project_id,
-        target.trace_key or "",
-        target.trace_key or "",
-        scorer_name or "",
-        scorer_name or "",
-        target.id,
-        after or "",
-        target.id,
+        "FROM scores WHERE target_type = ? AND COALESCE(project_id, '') = ? AND (? = '' OR trace_key = ?)"
+        f" AND (? = '' OR scorer_name = ?) AND {oldest_first('target_id', 'id', limited=False)}",
+        [
+            target.type,
+            target.project_id,
+            target.trace_key or "",
+            target.trace_key or "",
+            scorer_name or "",
+            scorer_name or "",
+            target.id,
+            after or "",
+            target.id,
+        ],
         limit,
     )
-    return [ListedScore(**asdict(_score(row))) for row in rows]
+    return as_cut(rows, [ListedScore(**asdict(_score(row))) for row in rows])
 
 
 class ScoreFilter(Struct, frozen=True, kw_only=True):
@@ -207,7 +213,10 @@ def list_project_scores(
     found: list[ListedScore] = []
     for first, last in _stretches(connection, project_id, narrow, end[0]):
         start, stop = max(first, narrow.since), min((f"{last}{LAST}", LAST), end)
-        found += _scores_between(connection, project_id, narrow, start, stop, limit - len(found))
+        more = _scores_between(connection, project_id, narrow, start, stop, limit - len(found))
+        found += more
+        if isinstance(more, Cut):
+            return Cut(found)
         if len(found) >= limit:
             break
     return found
@@ -257,18 +266,16 @@ def _scores_between(
             conditions.append(f" AND {condition}")
             more.append(value)
     order = ", ".join(f"{column} DESC" for column in (*owner.split(", "), "created_at", "id"))
-    rows = connection.all(
-        f"SELECT {_LISTED} FROM scores"  # noqa: S608  constant texts
-        f" WHERE ({owner}, created_at, id) < ({marks}, ?, ?) AND ({owner}, created_at) >= ({marks}, ?)"
-        f"{''.join(conditions)} ORDER BY {order} LIMIT ?",
-        *values,
-        *end,
-        *values,
-        since,
-        *more,
+    rows = bounded_rows(
+        connection,
+        _LISTED,
+        _TEXTS,
+        f"FROM scores WHERE ({owner}, created_at, id) < ({marks}, ?, ?) AND ({owner}, created_at) >= ({marks}, ?)"
+        f"{''.join(conditions)} ORDER BY {order}",
+        [*values, *end, *values, since, *more],
         limit,
     )
-    return _listed(connection, rows)
+    return as_cut(rows, _listed(connection, rows))
 
 
 def _listed(connection: Connection, rows: list[Row]) -> list[ListedScore]:

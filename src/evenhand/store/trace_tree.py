@@ -1,5 +1,7 @@
 """The spans of a trace without what they carried: enough to draw its tree, however large the trace is."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from evenhand.store.connection import Connection
@@ -53,3 +55,16 @@ def list_span_rows(connection: Connection, trace_key: str) -> list[SpanRow]:
         )
         for row in rows
     ]
+
+
+def main_models(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
+    """The model of each trace, by its key: the root's, else the most common of its spans, the first by name of equals."""
+    counted = connection.look_up(
+        "trace_key, model, COUNT(*), MAX(CASE WHEN parent_span_id IS NULL THEN 1 ELSE 0 END)",
+        "FROM spans WHERE trace_key IN [?] AND model IS NOT NULL GROUP BY trace_key, model",
+        list(keys),
+    )()
+    found: dict[str, str] = {}
+    for key, model, _, _ in sorted(counted, key=lambda row: (-row[3], -row[2], row[1])):
+        found.setdefault(key, model)
+    return found

@@ -93,6 +93,7 @@ class Writer:
         self._closing = False
         self._connection: Connection | None = None
         self.commit_count = 0
+        self.commit_seconds = 0.0
         self.write_count = 0
         self.refused_busy = 0
         self.reopened = 0
@@ -198,6 +199,7 @@ class Writer:
     def _finish(self, group: list[PendingWrite]) -> None:
         self.commit_count += 1
         self.write_count += len(group)
+        started = time.perf_counter()
         try:
             self._attempt(group)
         except StoreUnavailable as error:
@@ -211,6 +213,8 @@ class Writer:
                 write.error = error
                 if len(group) > 1:
                     self._attempt_alone(write)
+        finally:
+            self.commit_seconds += time.perf_counter() - started
 
     def _attempt_alone(self, write: PendingWrite) -> None:
         try:

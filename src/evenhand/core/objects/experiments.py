@@ -257,7 +257,8 @@ class ScorerComparison(Struct, frozen=True, kw_only=True):
     test: str | None
     """The test behind `p_value`."""
     minimum_detectable_effect: float | None
-    """The least true difference that this many pairs show with a power of 0.8; null where all pairs differ alike."""
+    """The least true difference that this many pairs show with a power of 0.8; null where no drop can be: all
+    pairs differ alike, or fewer than five differ at all."""
     not_comparable: str | None
     """Why the two sides are no measure of the same (other versions of the scorer): the statistics are then null."""
     verdict: ComparisonVerdict | None
@@ -330,7 +331,7 @@ class ExperimentComparison(Struct, frozen=True, kw_only=True):
     """By scorer, then by item."""
 
 
-class ThresholdResult(Struct, frozen=True, kw_only=True):
+class ThresholdResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether a scorer's number reaches a threshold."""
 
     passed: bool
@@ -346,4 +347,4 @@ class ThresholdResult(Struct, frozen=True, kw_only=True):
     gap: float | None
     """`actual_value` minus `threshold`."""
     caveats: list[str] = []
-    """What makes the scores no single measure: several options, or what `force` has overridden."""
+    """What makes the scores no single measure: several options, or what `force` has overridden; absent when nothing does."""

@@ -19,7 +19,7 @@ async def import_items(call: Call) -> Answer:
         # Before the body is read; a repeated request gets its first answer, whatever became of the dataset.
         await call.read(lambda connection: store.get_dataset(connection, dataset_id, scope=call.scope))
     digest = hashlib.sha256()
-    with Upload(limits.import_line_bytes) as upload:
+    with Upload(limits.import_line_bytes, limits.import_lines) as upload:
         async for piece in body_chunks(call.receive, call.headers, limits.import_bytes):
             digest.update(piece)
             await asyncio.to_thread(upload.feed, piece)

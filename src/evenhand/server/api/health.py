@@ -3,11 +3,14 @@
 from msgspec import Struct
 
 from evenhand.core.errors import Refusal, StoreError
+from evenhand.core.spans import microseconds
+from evenhand.core.timestamps import now, parse_instant
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, json_answer
 from evenhand.server.http.reference import icon, style_sheet
 from evenhand.server.http.routes import Route
-from evenhand.server.http.telemetry import METRICS_TYPE, render
+from evenhand.server.http.telemetry import METRICS_TYPE, JobFigures, render, render_jobs
+from evenhand.store.jobs import open_jobs
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -33,11 +36,19 @@ async def readyz(call: Call) -> Answer:
 
 async def metrics(call: Call) -> Answer:
     service = call.service
-    return Answer(
-        200,
-        render(service.telemetry, service.database.writer, service.budget.used),
-        content_type=METRICS_TYPE,
-    )
+    page = render(service.telemetry, service.database.writer, service.budget.used)
+    try:
+        waiting = await call.read(open_jobs)
+    except StoreError:
+        pass  # the rest is of use even while the database gives no answer, or just then
+    else:
+        now_us = microseconds(now())
+        ages = [
+            (status, count, max(now_us - microseconds(parse_instant(oldest)), 0) / 1e6)
+            for status, count, oldest in waiting
+        ]
+        page += render_jobs(JobFigures(ages, service.jobs.ended, service.jobs.models.usages()))
+    return Answer(200, page, content_type=METRICS_TYPE)
 
 
 async def openapi(call: Call) -> Answer:

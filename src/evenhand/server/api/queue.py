@@ -7,7 +7,7 @@ from evenhand.core.objects.annotations import Queued, QueuedSince, QueueItem, Qu
 from evenhand.server.api.traces import OneTraceQuery
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, Page, json_answer
-from evenhand.server.http.paging import Paging, make_cursor
+from evenhand.server.http.paging import Paging, page_of
 from evenhand.server.http.routes import Route
 from evenhand.store import traces as store
 
@@ -53,9 +53,10 @@ async def list_all(call: Call, query: QueueQuery) -> Answer:
             limit=limit + 1,
         )
     )
-    items = [item for _, item in rows[:limit]]
-    cursor = make_cursor(LISTING, [rows[limit - 1][0]]) if len(rows) > limit else None
-    return json_answer(Page(items=items, next_cursor=cursor, limit=limit))
+    page = page_of(rows, limit, LISTING, lambda row: (row[0],))
+    return json_answer(
+        Page(items=[item for _, item in page.items], next_cursor=page.next_cursor, limit=limit)
+    )
 
 
 ROUTES = (

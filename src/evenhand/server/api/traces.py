@@ -36,6 +36,8 @@ from evenhand.store.scores import Measurement
 from evenhand.store.targets import Material, Target
 
 LISTING = "traces"
+MOST_FILTERS = 20
+"""Entries of metadata that one list is narrowed to."""
 PROJECT_HEADER = b"x-project-id"
 
 
@@ -84,19 +86,18 @@ class TraceQuery(Paging, frozen=True, kw_only=True):
 
 def span_project(call: Call, given: str | None) -> str:
     """Where spans go: what the request names, else the token's project, else `default`."""
-    named = given or _header_project(call)
-    return named or call.scope or DEFAULT
+    return given or named_project(call.headers.get(PROJECT_HEADER), call.scope)
 
 
-def _header_project(call: Call) -> str | None:
-    header = call.headers.get(PROJECT_HEADER)
+def named_project(header: bytes | None, scope: str | None) -> str:
+    """The project that the header X-Project-Id names, else the token's, else `default`."""
     if header is None:
-        return None
+        return scope or DEFAULT
     try:
         name = header.decode("utf-8")
     except UnicodeDecodeError:
         raise Refusal("INVALID_REQUEST", "The header X-Project-Id is not valid UTF-8.") from None
-    if not 1 <= len(name) <= MAX_NAME:
+    if not 1 <= len(name) <= MAX_NAME or "\x00" in name:
         raise Refusal("INVALID_REQUEST", f"The header X-Project-Id has 1 to {MAX_NAME} characters.")
     return name
 
@@ -193,6 +194,12 @@ async def list_all(call: Call, query: TraceQuery) -> Answer:
     limit, after = query.checked_limit(), query.after(LISTING)
     if query.min_duration_ms is not None and not math.isfinite(query.min_duration_ms):
         raise Refusal("INVALID_REQUEST", "'min_duration_ms' must be a number.", {"field": "min_duration_ms"})
+    if len(query.metadata) > MOST_FILTERS:
+        raise Refusal(
+            "INVALID_REQUEST",
+            f"At most {MOST_FILTERS} entries of metadata can be asked for.",
+            {"field": "metadata"},
+        )
     narrow = store.TraceFilter(
         after=_first_key_after("after", query.created_after),
         before=_first_key("before", query.created_before),

@@ -1,6 +1,7 @@
 """Reading request bodies: bounded memory also for compressed ones, and strict JSON only."""
 
 import asyncio
+import re
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
@@ -17,6 +18,9 @@ Receive = Callable[[], Awaitable[Message]]
 OFF_LOOP_BYTES = 1024 * 1024
 """Larger bodies are decoded in a thread. Smaller ones take at most a few milliseconds on the event loop; in threads
 they would compete with each other and the writer for the interpreter's lock and take longer."""
+MOST_KEYS = 500_000
+"""Keys of all objects in one body: 10,000 whole spans have 300,000."""
+_KEY = re.compile(rb'"\s*:')
 _UNPACKED_BYTES = 256 * 1024
 _PACKED_BYTES = 16 * 1024
 _NUL = b"\\u0000"
@@ -187,6 +191,8 @@ def check_media_type(route: Route, headers: dict[bytes, bytes]) -> str:
 def decode_body(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     """The typed body; `InputError` for anything that is not strict JSON of that type."""
     check_depth(body)
+    if len(body) > OFF_LOOP_BYTES and len(_KEY.findall(body)) > MOST_KEYS:
+        raise InputError(f"the body has more than {MOST_KEYS:,} keys")
     try:
         if not body.isascii():
             body.decode("utf-8")

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from evenhand.core.errors import Refusal
 from evenhand.server.http.answers import Page
+from evenhand.store.pages import Cut
 
 T = TypeVar("T")
 DEFAULT_LIMIT = 50
@@ -57,8 +58,8 @@ def read_cursor(cursor: str, listing: str, parts: int) -> tuple[str, ...]:
 
 
 def page_of(rows: list[T], limit: int, listing: str, key: Callable[[T], Sequence[str]]) -> Page[T]:
-    """The page, given one row more than its limit where there is one."""
-    more = len(rows) > limit
+    """The page, given one row more than its limit where there is one, or a `Cut` that is long enough already."""
+    more = len(rows) > limit or isinstance(rows, Cut)
     items = rows[:limit]
     cursor = make_cursor(listing, key(items[-1])) if more else None
     return Page(items=items, next_cursor=cursor, limit=limit)

@@ -6,6 +6,8 @@ docs/decisions/0146-uvicorns-http-protocol.md lists what is bounded here and wha
 """
 
 import asyncio
+import logging
+import time
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -25,6 +27,23 @@ HEADER_OVERHEAD = 4
 """Colon, space and line end of a header."""
 EXTENSION = "evenhand"
 """Where the application finds its `Exchange` among the extensions of the ASGI scope."""
+
+
+HTTP2_PREFACE = b"PRI * HTTP/2.0"
+"""How every connection of HTTP/2 begins, gRPC's too."""
+HTTP2_LOG_SECONDS = 60.0
+log = logging.getLogger("evenhand.server")
+_logged_http2 = [float("-inf")]
+
+
+def _log_http2() -> None:
+    """Say that gRPC came to the wrong port, at most once a minute: an exporter tries again and again."""
+    if time.monotonic() - _logged_http2[0] > HTTP2_LOG_SECONDS:
+        _logged_http2[0] = time.monotonic()
+        log.warning(
+            "gRPC (HTTP/2) came to the HTTP port: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf in the application, "
+            "or install the extra 'grpc' here and send to its port, 4317"
+        )
 
 
 class TooMuchSent(Exception):
@@ -151,6 +170,10 @@ class LimitedProtocol(HttpToolsProtocol):
         if not self._parsing:
             return
         self._progressed = False
+        if data.startswith(HTTP2_PREFACE) and not self._in_message:
+            _log_http2()
+            self._refuse(_HTTP2)
+            return
         super().data_received(data)
         if not self._progressed:
             # A part of a head, of trailers or of a chunk extension. The parser keeps an unfinished header: bound it.
@@ -343,5 +366,9 @@ class _ClosingTransport:
         self._protocol.close_after_answer()
 
 
+_HTTP2 = error_answer(
+    "INVALID_REQUEST",
+    "This port speaks HTTP/1.1; OTLP over gRPC has a port of its own, 4317 with the extra 'grpc'.",
+)
 _MALFORMED = error_answer("INVALID_REQUEST", "This is not a valid HTTP request.")
 _HEAD_TOO_LARGE = error_answer("INVALID_REQUEST", "The head of the request is too large.")

@@ -46,6 +46,10 @@ ROLES: dict[Audience, Role | None] = {
 }
 
 
+MOST_PARAMETERS = 64
+"""Of one query; each metadata filter is one."""
+
+
 class Route(Struct, frozen=True, kw_only=True):
     """One endpoint."""
 
@@ -200,6 +204,8 @@ def decode_query(query_string: bytes, wanted: Any) -> Any:
     if not query_string:
         return _without_parameters(wanted)
     given: dict[str, Any] = {}
+    if query_string.count(b"&") >= MOST_PARAMETERS:
+        raise Refusal("INVALID_REQUEST", f"A query has at most {MOST_PARAMETERS} parameters.")
     for pair in query_string.split(b"&"):
         if not pair:
             continue
@@ -219,6 +225,8 @@ def _without_parameters(wanted: Any) -> Any:
 def _converted(given: dict[str, Any], wanted: Any) -> Any:
     if wanted is dict:
         return given
+    if getattr(wanted, "empty_is_absent", False):
+        given = {name: value for name, value in given.items() if value != ""}
     for table in _tables(wanted):
         given[table] = {
             key.removeprefix(f"{table}."): value

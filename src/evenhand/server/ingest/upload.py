@@ -27,8 +27,9 @@ _UNPACK = msgspec.msgpack.Decoder(ItemText)
 class Upload:
     """Takes the pieces of an upload; keeps good lines, notes bad ones. Use as a context manager."""
 
-    def __init__(self, line_limit: int) -> None:
+    def __init__(self, line_limit: int, most_lines: int) -> None:
         self._line_limit = line_limit
+        self._most_lines = most_lines
         try:
             self._spool: BinaryIO = tempfile.TemporaryFile(prefix="evenhand-import-")  # noqa: SIM115  closed by __exit__
         except FileNotFoundError as error:  # so it is called when no folder takes a file
@@ -78,6 +79,12 @@ class Upload:
 
     def _take(self, line: bytes) -> None:
         self._line += 1
+        if self._line > self._most_lines:
+            raise Refusal(
+                "PAYLOAD_TOO_LARGE",
+                f"An import has at most {self._most_lines:,} lines.",
+                {"limit_lines": self._most_lines},
+            )
         if self._dropping or len(line) > self._line_limit:
             self._dropping = False
             self._skip("line_too_long")

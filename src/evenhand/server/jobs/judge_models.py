@@ -27,7 +27,7 @@ import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -38,7 +38,12 @@ from evenhand.core.secret import Secret
 from evenhand.models.config import EndpointConfig, Price, RetryPolicy
 from evenhand.models.port import ChatModel
 from evenhand.models.prices import PriceRow
+from evenhand.models.spend import SpendCap
+from evenhand.models.usage import Usage
 from evenhand.settings import key_named
+
+if TYPE_CHECKING:
+    from evenhand.models.endpoint import Endpoint
 
 LOCAL_NAMES = ("localhost", "localhost.localdomain")
 MOST_REQUESTS = 6
@@ -177,7 +182,8 @@ class JudgeModels:
         self.scorers = scorers
         self._endpoints = endpoints
         self._tries = dict(tries or {})
-        self._connected: dict[str, ChatModel] = {}
+        self._connected: dict[str, Endpoint] = {}
+        self._caps: dict[str, SpendCap] = {}
 
     @classmethod
     def configured(cls, path: Path | None, text: str = "") -> "JudgeModels":
@@ -227,8 +233,21 @@ class JudgeModels:
         if name not in self._connected:
             from evenhand.models.connect import connect  # loads aiohttp: only where a model is asked
 
-            self._connected[name] = connect(self._endpoints[name])
+            self._connected[name] = connect(self._endpoints[name], spend=self.cap(name))
         return self._connected[name]
+
+    def cap(self, name: str) -> SpendCap | None:
+        """The model's spend cap, if it has one."""
+        limit = self._endpoints[name].spend_cap_usd if name in self._endpoints else None
+        if limit is None:
+            return None
+        if name not in self._caps:
+            self._caps[name] = SpendCap(limit)
+        return self._caps[name]
+
+    def usages(self) -> dict[str, Usage]:
+        """What the models that were asked so far were asked for, by name."""
+        return {name: model.usage for name, model in self._connected.items()}
 
     async def aclose(self) -> None:
         for model in self._connected.values():

@@ -7,6 +7,8 @@ loses no job (the lease runs out and another claims it) and doubles no score (th
 
 import asyncio
 import logging
+import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -17,6 +19,7 @@ from evenhand.core.jsontext import encode_text
 from evenhand.core.objects.jobs import Job
 from evenhand.core.objects.scores import Score
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
+from evenhand.core.spans import PICO
 from evenhand.scoring.apply import without_thinking
 from evenhand.server.jobs.computing import compute_score, in_range, sample_of, value_of
 from evenhand.server.jobs.judge_models import MOST_REQUESTS, JudgeModels
@@ -26,6 +29,7 @@ from evenhand.server.jobs.threads import ScoringThreads
 from evenhand.store import jobs as store
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database
+from evenhand.store.judge_spend import add_spent, spent_on
 from evenhand.store.keys import kept_key
 from evenhand.store.scores import Measurement, insert_scores
 from evenhand.store.targets import Material
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from evenhand.judging.records import JudgeRecord
 
 POLL_SECONDS = 1.0
+OUTAGE_LOG_SECONDS = 60.0
 RETRIED = ("judge_unavailable", "unknown_model", "scorer_not_enabled", "sandbox_unavailable")
 """Failures that a later attempt may not have: another server, or this one after a restart, may know the model."""
 log = logging.getLogger("evenhand.jobs")
@@ -66,6 +71,11 @@ class JobRunner:
         self._held: dict[str, store.Claim] = {}
         self._changed = asyncio.Condition()
         self._fence_key: bytes | None = None
+        self._booked: dict[str, float] = {}
+        self._outages: dict[str, float] = {}
+        self._ending = False
+        self.ended: Counter[str] = Counter()
+        """Jobs that this server ended, by outcome."""
 
     def wake(self) -> None:
         """There is a new job: look at once."""
@@ -148,6 +158,7 @@ class JobRunner:
         try:
             result = await self._result(claim)
             await self._database.write(lambda connection: finish(connection, claim, result))
+            self.ended[_kind_of(result.outcome)] += 1
         except EvenhandError as error:
             # The lease runs out, and the job is claimed again.
             log.warning(
@@ -212,15 +223,20 @@ class JobRunner:
             {name: value for name, value in asked.config.items() if name != EXPECTED}
         )
         sample = without_thinking(sample_of(material, None), asked.prepared.think_tags)
-        record = await run_llm_judge(
-            self.models.get(judge.model),
-            judge,
-            input=value_of(material.input),
-            output=sample.response,
-            expected_output=asked.expected(value_of(material.expected_output)),
-            key=await self._key(),
-        )
+        await self._load_spent(judge.model)
+        try:
+            record = await run_llm_judge(
+                self.models.get(judge.model),
+                judge,
+                input=value_of(material.input),
+                output=sample.response,
+                expected_output=asked.expected(value_of(material.expected_output)),
+                key=await self._key(),
+            )
+        finally:
+            await self._book_spent(judge.model)
         outcome = in_range(record.outcome)
+        self._tell_outage(judge.model, outcome)
         if not isinstance(outcome, Scored):
             return Result(outcome, reply=record.raw_reply, tries=self.models.tries(judge.model))
         given = {} if asked.metadata is None else msgspec.json.decode(asked.metadata)
@@ -236,6 +252,49 @@ class JobRunner:
             options=asked.prepared.options,
         )
         return Result(outcome, measurement, record.raw_reply)
+
+    async def _load_spent(self, model: str) -> None:
+        """Let the model's spend cap know what was spent before this server started, and by other servers."""
+        cap = self.models.cap(model)
+        if cap is not None:
+            booked = await self._database.read(lambda connection: spent_on(connection, model))
+            unbooked = cap.spent_usd - self._booked.get(model, 0.0)
+            self._booked[model] = booked / PICO
+            cap.spent_usd = self._booked[model] + unbooked
+
+    async def _book_spent(self, model: str) -> None:
+        """Write down what calls under a spend cap cost since the last time."""
+        cap = self.models.cap(model)
+        if cap is None:
+            return
+        pico = round((cap.spent_usd - self._booked.get(model, 0.0)) * PICO)
+        if pico <= 0:
+            return
+        self._booked[model] = cap.spent_usd
+        try:
+            await self._database.write(lambda connection: add_spent(connection, model, pico))
+        except EvenhandError as error:
+            # It is booked with the next call: the difference is still there.
+            self._booked[model] -= pico / PICO
+            log.warning("spending cannot be booked", extra={"fields": {"error": type(error).__name__}})
+
+    def _tell_outage(self, model: str, outcome: Outcome) -> None:
+        """A warning when a model stops answering, again after a minute, and a line when it answers again."""
+        is_down = isinstance(outcome, Failed) and outcome.error in ("judge_unavailable", "judge_refused")
+        instant, told = time.monotonic(), self._outages.get(model)
+        if is_down and (told is None or instant - told > OUTAGE_LOG_SECONDS):
+            assert isinstance(outcome, Failed)
+            self._outages[model] = instant
+            log.warning(
+                "a judge model does not answer", extra={"fields": {"model": model, "error": outcome.error}}
+            )
+        elif not is_down and told is not None:
+            del self._outages[model]
+            log.info("a judge model answers again", extra={"fields": {"model": model}})
+
+    def end_waits(self) -> None:
+        """Whoever waits for a job hears now how far it is: the server stops."""
+        self._ending = True
 
     async def _key(self) -> bytes:
         """The key of the fence around judged text, which the database keeps."""
@@ -253,7 +312,7 @@ class JobRunner:
         while True:
             job = await self._database.read(lambda connection: store.get_job(connection, job_id, scope=None))
             left = deadline - asyncio.get_running_loop().time()
-            if job.status in ("completed", "failed") or left <= 0:
+            if job.status in ("completed", "failed") or left <= 0 or self._ending:
                 return job
             try:
                 # Another server may be working on it: look now and then without being told.
@@ -261,6 +320,16 @@ class JobRunner:
                     await self._changed.wait()
             except TimeoutError:
                 continue
+
+
+def _kind_of(outcome: Outcome) -> str:
+    match outcome:
+        case Scored():
+            return "scored"
+        case Unscored():
+            return "unscored"
+        case Failed(error=error):
+            return "retried" if error in RETRIED else "failed"
 
 
 def _result_of(computed: Measurement | Unscored | Failed) -> Result:

@@ -9,10 +9,12 @@ import asyncio
 import csv
 import gzip
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, Literal, TypeVar
+from urllib.parse import quote_plus
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
@@ -26,6 +28,7 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, encode_json
 from evenhand.server.http.auth import ENVIRONMENT, LOGIN_LINK, Access
 from evenhand.server.http.forms import MEDIA_TYPES, SECRET
+from evenhand.server.http.proxy import ROOT, SCHEME
 from evenhand.server.http.routes import Audience, Handler, Route
 from evenhand.server.http.sessions import cookie_value
 from evenhand.server.pages.assets import asset_path
@@ -34,7 +37,7 @@ from evenhand.server.pages.links import Here, local_path, project_path
 from evenhand.server.pages.navigation import ICONS, Group, groups_for
 from evenhand.store.connection import Connection
 from evenhand.store.project_summary import queue_counts
-from evenhand.store.projects import get_project, list_projects
+from evenhand.store.projects import get_project, list_projects, not_found
 
 HTML = b"text/html; charset=utf-8"
 THEME_COOKIE = b"evenhand_theme"
@@ -61,6 +64,9 @@ class Crumb(Struct, frozen=True):
 
 class PageQuery(Struct, frozen=True, kw_only=True):
     """The query parameters that every page takes."""
+
+    empty_is_absent: ClassVar[bool] = True
+    """A filter form sends its empty fields too."""
 
     format: Literal["html", "csv", "json"] = "html"
     """`csv` and `json`: the table on screen as a file."""
@@ -115,6 +121,15 @@ class Frame(Struct, frozen=True, kw_only=True):
         return THEMES[(THEMES.index(self.theme) + 1) % len(THEMES)]
 
     @property
+    def home(self) -> str:
+        """The first page of a project: reviewers see only their own."""
+        return "queue" if self.role == "review" else "dashboard"
+
+    @property
+    def can_read(self) -> bool:
+        return self.role in ("read", "write", "admin")
+
+    @property
     def can_write(self) -> bool:
         return self.role in ("write", "admin")
 
@@ -153,6 +168,15 @@ def form_route(path: str, handler: Handler, form: Any, *, summary: str, role: Ro
         tag="Pages",
         documented=False,
     )
+
+
+def own_project(call: Call) -> str:
+    """The project in the address; `NOT_FOUND` unless the caller may see it. Pages check it with their frame; what a
+    form changes checks it here."""
+    project_id = call.params["project_id"]
+    if call.scope is not None and call.scope != project_id:
+        raise not_found("project", project_id)
+    return project_id
 
 
 class NoFields(Struct, frozen=True, kw_only=True):
@@ -215,17 +239,25 @@ def visitor(headers: Mapping[bytes, bytes]) -> dict[str, Any]:
     scheme = "https" if is_secure(headers) else "http"
     return {
         "theme": theme if theme in THEMES else "auto",
-        "origin": f"{scheme}://{headers.get(b'host', b'localhost').decode('latin-1')}",
+        "origin": f"{scheme}://{headers.get(b'host', b'localhost').decode('latin-1')}"
+        + headers.get(ROOT, b"").decode(),
         "moment": now(),
     }
 
 
 def is_secure(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether the browser came over HTTPS, as far as a proxy in front says. Nothing but a stricter cookie and the
-    addresses that pages print depend on it."""
-    return headers.get(b"x-forwarded-proto") == b"https" or headers.get(b"origin", b"").startswith(
-        b"https://"
-    )
+    """Whether the browser came over HTTPS: its own word for forms, otherwise that of a listed proxy."""
+    return headers.get(SCHEME) == b"https" or headers.get(b"origin", b"").startswith(b"https://")
+
+
+_LOCAL = re.compile(r' (href|src|action)="/(?!/)')
+
+
+def under_root(text: str, headers: Mapping[bytes, bytes]) -> str:
+    """The page with the root path before its own addresses. Text from users cannot hold a quoted attribute: it is
+    escaped."""
+    root = headers.get(ROOT, b"").decode()
+    return _LOCAL.sub(rf' \1="{root}/', text) if root else text
 
 
 def html_answer(
@@ -233,7 +265,7 @@ def html_answer(
 ) -> Answer:
     """The rendered page, compressed where the browser takes that."""
     text = templates().get_template(template).render(page=page, frame=frame)
-    body = text.encode()
+    body = under_root(text, headers).encode()
     more = [(b"vary", b"accept-encoding, cookie")]
     if len(body) > SMALLEST_PACKED and b"gzip" in headers.get(b"accept-encoding", b""):
         body = gzip.compress(body, 5, mtime=0)
@@ -273,6 +305,7 @@ def templates() -> Environment:
         counted=numbers.counted,
         size=numbers.bytes_text,
         dollars=numbers.dollars_text,
+        address=quote_plus,
         moment=moment,
         clock=clock,
     )

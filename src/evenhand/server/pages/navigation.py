@@ -51,7 +51,14 @@ GROUPS = (
             Entry(key="dashboard", text="Dashboard"),
             Entry(key="traces", text="Traces"),
             Entry(key="sessions", text="Sessions"),
+            Entry(key="search", text="Search"),
+            Entry(key="experiments", text="Experiments"),
+            Entry(key="datasets", text="Datasets"),
         ),
+    ),
+    Group(
+        "For reviewers",
+        (Entry(key="queue", text="Review queue", role="review"),),
     ),
     Group(
         "Operations",

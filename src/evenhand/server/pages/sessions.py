@@ -16,7 +16,7 @@ from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.pages.frame import Crumb, PageContext, PageQuery, age_of, here_of, page_route, respond
 from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.links import project_path
-from evenhand.server.pages.traces import traces_grid
+from evenhand.server.pages.traces import traces_grid, with_models
 from evenhand.server.pages.values import Readable, readable
 from evenhand.store import traces as store
 from evenhand.store.connection import Connection
@@ -145,7 +145,7 @@ async def session(call: Call, query: PageQuery) -> Answer:
         )
         if not found:
             raise Refusal("NOT_FOUND", f"There is no session '{session_id[:200]}'.")
-        shown = [row for _, row in found[:MOST_TURNS]]
+        shown = with_models(connection, found[:MOST_TURNS])
         roots = store.root_values(connection, [key for key, _ in found[:MOST_TURNS]])
         turns = [
             Turn(

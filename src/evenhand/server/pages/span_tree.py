@@ -82,8 +82,7 @@ def draw_up(
     order = list(_depth_first(tops, children))
     sums = _sums(order, children)
     shown = _nearest(tops, children, deepest, most)
-    start = min((span.start_us for span, _ in order), default=0)
-    end = max((_end(span) for span, _ in order), default=start)
+    start, end = time_range([span for span, _ in order])
     whole = max(end - start, 1)
     rows = []
     for span, depth in order:
@@ -95,8 +94,8 @@ def draw_up(
             TreeRow(
                 span=span,
                 depth=depth,
-                left=100 * (span.start_us - start) / whole,
-                width=max(0.3, 100 * (_end(span) - span.start_us) / whole),
+                left=round(100 * (span.start_us - start) / whole, 2),
+                width=round(max(0.3, 100 * (_end(span) - span.start_us) / whole), 2),
                 spans=count - 1,
                 hidden=0 if not own or own[0].id in shown else count - 1,
                 tokens=tokens,
@@ -104,6 +103,12 @@ def draw_up(
             )
         )
     return Tree(rows=rows, total_ms=whole / 1000, start_us=start, path=_above(focus, by_id))
+
+
+def time_range(spans: Sequence[SpanRow]) -> tuple[int, int]:
+    """When the first of them starts, and when the last one ends; microseconds."""
+    start = min((span.start_us for span in spans), default=0)
+    return start, max((_end(span) for span in spans), default=start)
 
 
 def _end(span: SpanRow) -> int:

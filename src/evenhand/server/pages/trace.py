@@ -33,8 +33,8 @@ from evenhand.server.pages.frame import (
     respond,
 )
 from evenhand.server.pages.links import project_path, with_query
-from evenhand.server.pages.span_tree import Tree, draw_up
-from evenhand.server.pages.traces import TracesQuery, narrowed
+from evenhand.server.pages.span_tree import Tree, draw_up, time_range
+from evenhand.server.pages.traces import TracesQuery, narrowed, with_models
 from evenhand.server.pages.values import Form, Shown, readable, show_value
 from evenhand.store import traces as store
 from evenhand.store.annotations import create_annotation, list_annotations, to_dataset_item
@@ -126,6 +126,10 @@ class TracePage(PageContext, frozen=True, kw_only=True):
     """That of the next older one."""
     path: str
     """The trace's own address."""
+    select: str
+    """The address of this page up to the id of a span, which is selected then."""
+    focus: str
+    """The same for a span that the tree is focused on."""
 
 
 class SpanPart(TracePage, frozen=True, kw_only=True):
@@ -149,14 +153,17 @@ def _read(
 ) -> TracePage:
     project_id, trace_id = call.params["project_id"], call.params["trace_id"]
     key, row = store.get_trace_row(connection, trace_id, scope=call.scope, project_id=project_id)
+    [row] = with_models(connection, [(key, row)])
     spans = list_span_rows(connection, key)
-    tree = draw_up(spans, focus=query.focus, deepest=query.depth)
     first_error = next((span.id for span in spans if span.failed), "")
     wanted = query.span or (first_error if query.errors else "")
     by_id = {span.id: span for span in spans}
     if wanted and wanted not in by_id:
         raise Refusal("NOT_FOUND", f"There is no span '{wanted[:200]}' in this trace.")
     selected = wanted or row.root_span_id or (spans[0].id if spans else "")
+    # The selected span alone needs no more than what is under it.
+    focus, deepest = (selected, 0) if kind is SpanPart else (query.focus, query.depth)
+    tree = draw_up(spans, focus=focus, deepest=deepest)
     path = project_path(project_id, "traces", trace_id)
     listed = list_annotations(
         connection,
@@ -168,9 +175,10 @@ def _read(
     )
     newer, older = _neighbours(connection, project_id, query.list, key, moment)
     in_list = {"list": query.list}
+    here = here_of(call, query)
     return kind(
         title=row.name or "Trace",
-        here=here_of(call, query),
+        here=here,
         crumbs=(Crumb("Traces", _list_path(project_id, query.list)),),
         query=query,
         trace=row,
@@ -185,7 +193,14 @@ def _read(
         previous=with_query(project_path(project_id, "traces", newer), in_list) if newer else "",
         next=with_query(project_path(project_id, "traces", older), in_list) if older else "",
         path=path,
+        select=_open_ended(here(span=None, full=None), "span"),
+        focus=_open_ended(here(focus=None, depth=None), "focus"),
     )
+
+
+def _open_ended(address: str, name: str) -> str:
+    """`address` with a value to be appended; made once for thousands of rows."""
+    return f"{address}{'&' if '?' in address else '?'}{name}="
 
 
 def _list_path(project_id: str, listed: str) -> str:
@@ -219,8 +234,8 @@ def _panel(
     summed = next((one for one in tree.rows if one.span.id == selected.id), None)
     if summed is None:  # not among the rows that are shown
         summed = draw_up(spans, focus=selected.id, deepest=0).rows[0]
-    start = min(one.start_us for one in spans)
-    whole = tree.total_ms
+    start, end = time_range(spans)
+    whole = (end - start) / 1000
     return SpanPanel(
         span=span,
         row=selected,

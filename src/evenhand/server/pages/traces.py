@@ -5,6 +5,7 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand.core.errors import InputError, Refusal
 from evenhand.core.objects.traces import TraceRow
@@ -29,10 +30,12 @@ from evenhand.server.pages.links import Here, project_path, with_query
 from evenhand.server.pages.tabs import Tab
 from evenhand.store import traces as store
 from evenhand.store.connection import Connection
+from evenhand.store.trace_tree import main_models
 
 LISTING = "traces page"
 PAGE_ROWS = 50
 NAME_LENGTH = 60
+COUNTED_SPANS = 200
 HOURS = {1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d"}
 
 
@@ -126,7 +129,7 @@ async def traces(call: Call, query: TracesQuery) -> Answer:
             connection, project_id=project_id, narrow=narrow, before=start, limit=PAGE_ROWS + 1
         )
         more = len(rows) > PAGE_ROWS
-        shown = [row for _, row in rows[:PAGE_ROWS]]
+        shown = with_models(connection, rows[:PAGE_ROWS])
         return TracesPage(
             title="Traces",
             here=here,
@@ -143,6 +146,19 @@ async def traces(call: Call, query: TracesQuery) -> Answer:
         )
 
     return await respond(call, work, query, search=query.is_narrow)
+
+
+def with_models(connection: Connection, rows: list[tuple[str, TraceRow]]) -> list[TraceRow]:
+    """The rows with their main model first. Traces of very many spans keep the first that was seen: to count theirs
+    would take longer than the page may."""
+    several = [key for key, row in rows if len(row.models) > 1 and row.span_count <= COUNTED_SPANS]
+    main = main_models(connection, several) if several else {}
+    return [
+        replace(row, models=[main[key], *(one for one in row.models if one != main[key])])
+        if key in main
+        else row
+        for key, row in rows
+    ]
 
 
 def time_tabs(query: TracesQuery, here: Here) -> list[Tab]:

@@ -383,7 +383,14 @@ def run(context: click.Context, /, **_: object) -> int:
 
         if options.resume and options.output is None and suite.output is None:
             raise OptionError("--resume needs the folder of the run: -o FOLDER")
-        return run_suite(suite, options.output or suite.output or _new_folder(suite.name), options)
+        return run_suite(
+            suite,
+            options.output or suite.output or _new_folder(suite.name),
+            lambda job, path, resume, name: run_job(job, path, resume, options, title=name),
+            resume=Resume(allowed=options.resume, allow_drift=options.allow_drift),
+            interrupted=SIGNALS.values(),
+            as_json=options.format_ == "json",
+        )
     wanted = _jobs(context, options)
     if options.record:
         from evenhand.evaluation.connecting import check_target

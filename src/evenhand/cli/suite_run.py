@@ -1,16 +1,17 @@
 """`evenhand eval run evenhand.yaml`: the variants one after the other, then the grid."""
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
 
-from evenhand.cli.eval_run import SIGNALS, RunOptions, run_job
 from evenhand.cli.formats import print_json, save_text
 from evenhand.cli.output import console, table
 from evenhand.core.jsontext import encode_text
 from evenhand.core.terminal import printable
+from evenhand.evaluation.config import Job
 from evenhand.evaluation.runner import Resume
 from evenhand.evaluation.suites.grid import Cell, Grid, Line, make_grid
 from evenhand.evaluation.suites.variants import VariantSuite
@@ -28,9 +29,19 @@ class _Failed(Struct, frozen=True):
     status: int
 
 
-def run_suite(suite: VariantSuite, folder: Path, options: RunOptions) -> int:
-    """Run every variant that is not done, then say what it comes to; the exit status is that of `gate`."""
-    resume = Resume(allowed=options.resume, allow_drift=options.allow_drift)
+def run_suite(
+    suite: VariantSuite,
+    folder: Path,
+    run: Callable[[Job, Path, Resume, str], int],
+    *,
+    resume: Resume,
+    interrupted: Collection[int],
+    as_json: bool,
+) -> int:
+    """Run every variant that is not done, then say what it comes to; the exit status is that of `gate`.
+
+    `run` makes one run of a name and gives its exit status; one of `interrupted` ends the suite.
+    """
     if isinstance(suite.baseline, Path):
         from evenhand.evaluation.result import baseline_run
 
@@ -40,10 +51,10 @@ def run_suite(suite: VariantSuite, folder: Path, options: RunOptions) -> int:
         path = folder / one.folder
         fresh = not (path / ".run" / "plan.json").exists()
         allowed = Resume(allowed=resume.allowed and not fresh, allow_drift=resume.allow_drift)
-        status = run_job(one.job, path, allowed, options, title=one.name)
+        status = run(one.job, path, allowed, one.name)
         if status not in (0, 1):
             stopped.append(_Failed(one.name, status))
-            if status in SIGNALS.values():
+            if status in interrupted:
                 break
     if stopped:
         names = ", ".join(one.variant for one in stopped)
@@ -54,7 +65,7 @@ def run_suite(suite: VariantSuite, folder: Path, options: RunOptions) -> int:
     from evenhand.reports.suite import suite_page
 
     save_text(folder / REPORT, suite_page(found))
-    if options.format_ == "json":
+    if as_json:
         print_json(found)
     else:
         print_grid(console(), found, folder)

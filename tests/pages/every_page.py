@@ -30,4 +30,8 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "search": lambda site: "/projects/demo/search?q=express+fee",
     "jobs": lambda site: "/projects/demo/jobs",
     "rules": lambda site: "/projects/demo/rules?new=1",
+    "queue": lambda site: "/projects/demo/queue",
+    "queue-none": lambda site: "/projects/empty/queue",
+    "queue-trace": lambda site: f"/projects/demo/queue/{site.queued_trace('pending')}",
+    "queue-trace-said": lambda site: f"/projects/demo/queue/{site.queued_trace('annotated')}",
 }

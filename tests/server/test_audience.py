@@ -17,7 +17,7 @@ from evenhand.server.http.routes import Route
 from evenhand.server.table import all_routes
 
 AUDIENCES = {
-    ("GET", "/"): "session:read",
+    ("GET", "/"): "session:review",
     ("GET", "/docs"): "public",
     ("GET", "/docs/icon.svg"): "public",
     ("GET", "/docs/style.css"): "public",
@@ -25,11 +25,16 @@ AUDIENCES = {
     ("GET", "/login"): "public",
     ("HEAD", "/login"): "public",
     ("POST", "/login"): "public",
-    ("POST", "/logout"): "session:read",
+    ("POST", "/logout"): "session:review",
     ("GET", "/metrics"): "public",
     ("GET", "/openapi.json"): "public",
-    ("GET", "/projects"): "session:read",
-    ("GET", "/projects/{project_id}"): "session:read",
+    ("GET", "/projects"): "session:review",
+    ("GET", "/projects/{project_id}"): "session:review",
+    ("GET", "/projects/{project_id}/queue"): "session:review",
+    ("GET", "/projects/{project_id}/queue/{trace_id}"): "session:review",
+    ("POST", "/projects/{project_id}/queue/{trace_id}"): "session:review",
+    ("POST", "/projects/{project_id}/queue/{trace_id}/skip"): "session:review",
+    ("POST", "/projects/{project_id}/queue/{trace_id}/annotations/{annotation_id}/item"): "session:write",
     ("GET", "/projects/{project_id}/dashboard"): "session:read",
     ("GET", "/projects/{project_id}/traces"): "session:read",
     ("POST", "/projects/{project_id}/traces/{trace_id}/queue"): "session:write",

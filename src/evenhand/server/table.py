@@ -30,6 +30,7 @@ from evenhand.server.pages import assets, comparison, dashboard, front, items
 from evenhand.server.pages import datasets as dataset_pages
 from evenhand.server.pages import experiments as experiment_pages
 from evenhand.server.pages import jobs as job_pages
+from evenhand.server.pages import queue as queue_pages
 from evenhand.server.pages import rules as rule_pages
 from evenhand.server.pages import search as search_page
 from evenhand.server.pages import sessions as session_pages
@@ -53,6 +54,7 @@ def all_routes() -> tuple[Route, ...]:
         *session_pages.ROUTES,
         *job_pages.ROUTES,
         *rule_pages.ROUTES,
+        *queue_pages.ROUTES,
         *search_page.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,

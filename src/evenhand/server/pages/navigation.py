@@ -57,6 +57,10 @@ GROUPS = (
         ),
     ),
     Group(
+        "For reviewers",
+        (Entry(key="queue", text="Review queue", role="review"),),
+    ),
+    Group(
         "Operations",
         (
             Entry(key="rules", text="Online rules"),

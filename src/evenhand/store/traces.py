@@ -20,6 +20,7 @@ from evenhand.store.pages import LAST, MOST_BYTES, Cut, as_cut, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.scores import scores_of_span, scores_of_trace
 from evenhand.store.spans import created_at_of
+from evenhand.store.trace_marks import LENGTH, last_unmarked, stretches, wanted_marks
 
 _TRACE = (
     "trace_key, id, project_id, root_span_id, root_name, root_duration_ms, span_count, error_count, tokens, models, "
@@ -214,6 +215,33 @@ def list_traces(
     connection: Connection, *, project_id: str, narrow: TraceFilter, before: str | None, limit: int
 ) -> list[tuple[str, TraceRow]]:
     """Newest first, each with the key that a cursor continues from."""
+    newest, oldest = min(before or LAST, narrow.before or LAST), narrow.after or ""
+    wanted = wanted_marks(
+        narrow.name,
+        narrow.min_duration_ms,
+        [facet_line(name, text) for name, text in narrow.metadata],
+        None if narrow.model is None else model_line(narrow.model),
+    )
+    if not wanted or narrow.session_id is not None or narrow.user_id is not None:
+        return _listed(connection, project_id, narrow, newest, oldest, limit)
+    # By their marks, as far back as there are any; what is older is looked at one by one.
+    unmarked = last_unmarked(connection)
+    first = max(oldest, f"{unmarked}!")  # sorts right after it
+    found: list[tuple[str, TraceRow]] = []
+    for stretch in stretches(connection, project_id, wanted, newest=newest[:LENGTH], oldest=first[:LENGTH]):
+        end, start = min(newest, stretch + LAST), max(first, stretch)
+        found += _listed(connection, project_id, narrow, end, start, limit - len(found))
+        if len(found) >= limit:
+            return found
+    if unmarked:
+        found += _listed(connection, project_id, narrow, min(newest, first), oldest, limit - len(found))
+    return found
+
+
+def _listed(
+    connection: Connection, project_id: str, narrow: TraceFilter, newest: str, oldest: str, limit: int
+) -> list[tuple[str, TraceRow]]:
+    """Traces with keys before `newest`, down to `oldest`."""
     conditions, values = _conditions(connection, narrow)
     owner: dict[str, str] = {"project_id": project_id}
     if narrow.session_id is not None:
@@ -228,9 +256,9 @@ def list_traces(
         f"SELECT {_TRACE} FROM traces WHERE {key} < ({places}) AND {key} >= ({places}){conditions}"  # noqa: S608  constant texts
         f" ORDER BY {order} LIMIT ?",
         *owner.values(),
-        min(before or LAST, narrow.before or LAST),
+        newest,
         *owner.values(),
-        narrow.after or "",
+        oldest,
         *values,
         limit,
     )

@@ -197,11 +197,11 @@ def _holds(base: str, assertion: Mapping[str, Any], sample: ScorerInput) -> bool
         case "starts-with":
             return said.startswith(str(value))
         case "latency":
-            return _known(sample, "latency_seconds") * 1000 <= assertion["threshold"]
+            return bool(_known(sample, "latency_seconds") * 1000 <= assertion["threshold"])
         case "cost":
-            return _known(sample, "cost_usd") <= assertion["threshold"]
+            return bool(_known(sample, "cost_usd") <= assertion["threshold"])
         case "levenshtein":
-            return edit_distance(said, str(value)) <= assertion.get("threshold", 5)
+            return bool(edit_distance(said, str(value)) <= assertion.get("threshold", 5))
         case _:
             return _counted(len(said.split()), value)
 
@@ -215,7 +215,7 @@ def _known(sample: ScorerInput, name: str) -> float:
 
 def _counted(words: int, value: Any) -> bool:
     if isinstance(value, dict):
-        return value.get("min", 0) <= words <= value.get("max", words)
+        return bool(value.get("min", 0) <= words <= value.get("max", words))
     try:
         return words == float(value)
     except (TypeError, ValueError):

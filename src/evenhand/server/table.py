@@ -26,7 +26,7 @@ from evenhand.server.api import (
     traces,
 )
 from evenhand.server.http.routes import Route
-from evenhand.server.pages import assets, comparison, dashboard, front, items
+from evenhand.server.pages import assets, comparison, dashboard, front, items, queue_forms, review_queue
 from evenhand.server.pages import datasets as dataset_pages
 from evenhand.server.pages import experiments as experiment_pages
 from evenhand.server.pages import jobs as job_pages
@@ -55,6 +55,8 @@ def all_routes() -> tuple[Route, ...]:
         *job_pages.ROUTES,
         *rule_pages.ROUTES,
         *queue_pages.ROUTES,
+        *queue_forms.ROUTES,
+        *review_queue.ROUTES,
         *search_page.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,

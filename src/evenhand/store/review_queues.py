@@ -291,6 +291,24 @@ def runs_of_experiment(connection: Connection, experiment_id: str, *, project_id
     return [row[0] for row in rows]
 
 
+def paired_runs(
+    connection: Connection, experiment_id: str, other_id: str, *, project_id: str
+) -> list[tuple[str, str]]:
+    """The runs of two experiments on the same item and with the same repeat."""
+    for one in (experiment_id, other_id):
+        row = connection.one("SELECT project_id FROM experiments WHERE id = ?", one)
+        if row is None or row[0] != project_id:
+            raise not_found("experiment", one)
+    rows = connection.all(
+        "SELECT a.id, b.id FROM runs a JOIN runs b ON b.experiment_id = ? AND b.dataset_item_id = a.dataset_item_id"
+        " AND b.repeat_number = a.repeat_number WHERE a.experiment_id = ? ORDER BY a.id LIMIT ?",
+        other_id,
+        experiment_id,
+        MAX_ITEMS + 1,
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
 def reserve(connection: Connection, queue: ReviewQueue, reviewer_id: str) -> tuple[str, int] | None:
     """The id of the next item for a reviewer and until when it is theirs; None when there is nothing for them.
 

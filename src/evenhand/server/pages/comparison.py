@@ -483,7 +483,7 @@ def _verdict(
     sentence = found.sentence
     if chosen is not None and not withheld and chosen.paired_delta is not None:
         sentence = _words(f"{chosen.scorer_name}: {chosen.sentence}")
-        if len(found.scorer_comparisons) > 1:
+        if len(found.scorer_comparisons) > 1 and chosen.sentence not in found.sentence:
             reasons.append(Reason(f"Over all scorers: {found.sentence}"))
     if state == "running":
         sentence = "One of the experiments is not complete: what is shown below may still change."

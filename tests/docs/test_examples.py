@@ -18,16 +18,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from docs_site.pictures import pictures
+from tests.real_parts import need
 
 from evenhand.models.config import EndpointConfig
 from evenhand.models.connect import connect
 from evenhand.sandbox.bubblewrap import Bubblewrap
 from evenhand.sandbox.pool import Pool
 from evenhand.testing import MockCall, MockModel, with_nonce
-from tests.real_parts import need
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+PICTURES = DOCS / "pictures"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 PROMISING = {"quickstart.md", "scorers.md", "evaluate.md"}
 """Pages whose examples say what comes out; tests/test_documents.py runs these and compares."""
@@ -83,6 +85,8 @@ async def run_blocks(texts: list[str], names: dict[str, Any], page: str) -> None
         waiting = eval(code, names)
         if inspect.isawaitable(waiting):
             await waiting
+    if "model" in names:
+        await names["model"].aclose()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -114,9 +118,13 @@ def test_most_python_of_the_documentation_is_run(capsys: pytest.CaptureFixture[s
     ran = sum(len(python_blocks(page)) for page in [*PAGES, *TUTORIALS])
     ran += sum(len(python_blocks(DOCS / name)) for name in PROMISING)
     files = sum(bool(block.title) for page in TUTORIALS for block in blocks(page))
-    commands = sum(len(_commands(block.text)) for page in TUTORIALS for block in blocks(page) if block.language == "bash")
+    commands = sum(
+        len(_commands(block.text)) for page in TUTORIALS for block in blocks(page) if block.language == "bash"
+    )
     with capsys.disabled():
-        print(f"\ndocs: {ran} Python blocks, {files} files of tutorials and {commands} shell commands are run")
+        print(
+            f"\ndocs: {ran} Python blocks, {files} files of tutorials and {commands} shell commands are run"
+        )
     everything = sum(
         page.read_text(encoding="utf-8").count("\n```python\n")
         for page in DOCS.rglob("*.md")
@@ -203,3 +211,12 @@ def test_the_tutorial_works_from_start_to_end(page: Path, tmp_path: Path) -> Non
                     env = {name: value for name, _, value in pairs}
                 ran += 1
     assert ran >= 3
+
+
+def test_the_pictures_are_up_to_date() -> None:
+    """Run scripts/write-pictures when this fails."""
+    drawn = pictures()
+    assert {path.name for path in PICTURES.iterdir()} == set(drawn)
+    for name, drawing in drawn.items():
+        assert (PICTURES / name).read_text(encoding="utf-8") == drawing, name
+        assert f"pictures/{name}" in (DOCS / "statistics-explained.md").read_text(encoding="utf-8")

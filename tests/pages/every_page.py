@@ -40,4 +40,6 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "agreement": lambda site: "/projects/demo/agreement",
     "agreement-none": lambda site: "/projects/empty/agreement",
     "settings": lambda site: "/projects/demo/settings",
+    "scorers": lambda site: "/projects/demo/scorers",
+    "scorer": lambda site: "/projects/demo/scorers/llm_judge",
 }

@@ -35,6 +35,8 @@ AUDIENCES = {
     ("POST", "/projects/{project_id}/queue/{trace_id}"): "session:review",
     ("POST", "/projects/{project_id}/queue/{trace_id}/skip"): "session:review",
     ("GET", "/projects/{project_id}/agreement"): "session:read",
+    ("GET", "/projects/{project_id}/scorers"): "session:read",
+    ("GET", "/projects/{project_id}/scorers/{scorer_name}"): "session:read",
     ("GET", "/projects/{project_id}/settings"): "session:admin",
     ("POST", "/projects/{project_id}/settings/people"): "session:admin",
     ("POST", "/projects/{project_id}/settings/people/{person_id}/link"): "session:admin",

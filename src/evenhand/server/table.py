@@ -41,6 +41,7 @@ from evenhand.server.pages import experiments as experiment_pages
 from evenhand.server.pages import jobs as job_pages
 from evenhand.server.pages import queue as queue_pages
 from evenhand.server.pages import rules as rule_pages
+from evenhand.server.pages import scorers as scorer_pages
 from evenhand.server.pages import search as search_page
 from evenhand.server.pages import sessions as session_pages
 from evenhand.server.pages import settings as settings_page
@@ -68,6 +69,7 @@ def all_routes() -> tuple[Route, ...]:
         *queue_forms.ROUTES,
         *review_queue.ROUTES,
         *agreement.ROUTES,
+        *scorer_pages.ROUTES,
         *settings_page.ROUTES,
         *search_page.ROUTES,
         *projects.ROUTES,

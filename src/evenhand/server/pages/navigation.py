@@ -63,6 +63,7 @@ GROUPS = (
             Entry(key="agreement", text="Agreement"),
         ),
     ),
+    Group("Trust", (Entry(key="scorers", text="Scorers"),)),
     Group(
         "Operations",
         (

@@ -134,9 +134,19 @@ def set_closed(connection: Connection, queue_id: str, *, closed: bool, scope: Sc
     return get_queue(connection, queue_id, scope=scope)
 
 
-def add_items(connection: Connection, queue_id: str, items: Sequence[NewItem], *, scope: Scope) -> ItemsAdded:
-    """Put traces, runs or pairs into a queue; those that it has already stay as they are."""
+def add_items(
+    connection: Connection,
+    queue_id: str,
+    items: Sequence[NewItem],
+    *,
+    scope: Scope,
+    experiment_id: str | None = None,
+) -> ItemsAdded:
+    """Put traces, runs, pairs or all runs of an experiment into a queue; those that it has already stay as they are."""
     queue = get_queue(connection, queue_id, scope=scope)
+    if experiment_id is not None:
+        runs = runs_of_experiment(connection, experiment_id, project_id=queue.project_id)
+        items = [*items, *(NewItem(target_type="run", target_id=run_id) for run_id in runs)]
     _require_targets(connection, items, project_id=queue.project_id)
     wanted = {item.key: item for item in items}
     known = {

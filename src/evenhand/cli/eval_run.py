@@ -66,6 +66,7 @@ Examples:
   evenhand eval run --bench ./my_bench.py --model-url ... --model-id ... --max-problems 20
   evenhand eval run --bench simpleqa --model-url ... --model-id ... --judge-url ... --judge-id gpt-4o
   evenhand eval run evenhand.yaml                         prompts × models × rows × scorers: evenhand init
+  evenhand eval run promptfooconfig.yaml                  the same from a file of promptfoo
   evenhand eval run nightly.yaml -o nightly --resume
   evenhand eval run --task app.py:answer --data qa.jsonl --scorer token_f1 --scorer mine.py:tone -o out
   evenhand eval run --task app.py:answer --bench gsm8k -o out

@@ -46,6 +46,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`EVENHAND_ADMIN_TOKEN`: an administrator's token of the server, instead of one made on the first start."""
     allowed_hosts: tuple[str, ...] = ()
     """`EVENHAND_ALLOWED_HOSTS`: names that the Host header may carry, separated by commas."""
+    root_path: str = ""
+    """`EVENHAND_ROOT_PATH`: the path under which a reverse proxy shows the server."""
+    trusted_proxies: tuple[str, ...] = ()
+    """`EVENHAND_TRUSTED_PROXIES`: addresses of proxies whose X-Forwarded headers are believed, separated by commas."""
+    allowed_origins: tuple[str, ...] = ()
+    """`EVENHAND_ALLOWED_ORIGINS`: origins of other sites whose pages may call the API, separated by commas."""
     demo: bool = False
     """`EVENHAND_DEMO`: fill the server with demonstration data."""
     models_file: Path | None = None
@@ -85,6 +91,9 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         database=env.get("EVENHAND_DATABASE") or f"sqlite:///{data_folder / 'evenhand.db'}",
         admin_token=_secret(env, "EVENHAND_ADMIN_TOKEN"),
         allowed_hosts=_names(env, "EVENHAND_ALLOWED_HOSTS"),
+        root_path=env.get("EVENHAND_ROOT_PATH", "").strip(),
+        trusted_proxies=_names(env, "EVENHAND_TRUSTED_PROXIES"),
+        allowed_origins=_names(env, "EVENHAND_ALLOWED_ORIGINS"),
         scorers=_names(env, "EVENHAND_SCORERS"),
         demo=_switch(env, "EVENHAND_DEMO"),
         think_tags=env.get("EVENHAND_THINK_TAGS", "").strip(),

@@ -8,6 +8,7 @@ import pytest
 from tests.evaluation.runs import Done, evenhand
 from tests.service import ADMIN, ServiceUnderTest, running_service
 
+from evenhand import evaluate
 from evenhand.client import ServiceClient
 from evenhand.core.errors import MissingExtra, OptionError, ServiceError
 from evenhand.core.extras import Extra
@@ -164,3 +165,20 @@ def test_a_password_in_the_services_address_is_not_echoed(target: str) -> None:
     with pytest.raises(OptionError) as error:
         check_target(target)
     assert "ter2" not in str(error.value)
+
+
+def test_a_task_is_recorded_with_its_inputs_and_all_its_scorers(
+    tmp_path: Path, service: ServiceUnderTest
+) -> None:
+    data = [{"input": {"n": n}, "expected": str(n)} for n in range(4)]
+
+    def halves(output: str) -> float:
+        return 0.5
+
+    evaluate(data, lambda given: str(given["n"]), ["exact_match", halves], folder=tmp_path / "r")
+    done = evenhand("eval", "record", tmp_path / "r", service.url, "--token", ADMIN)
+    assert done.returncode == 0, done.stderr
+    with ServiceClient(service.url, Secret(ADMIN)) as client:
+        (dataset,) = client.listed("/v1/datasets", project_id="default")
+        items = list(client.dataset_items(dataset["id"]))
+    assert sorted(item["input"]["n"] for item in items) == [0, 1, 2, 3]

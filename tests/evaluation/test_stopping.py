@@ -177,6 +177,9 @@ def test_the_command_stops_counts_judgements_and_compare_knows(
     stopping = Result.load("new").stopping
     assert stopping is not None
     assert stopping.judge_calls_saved == stopping.calls_saved > 0
+    page = Path("new/report.html").read_text()
+    assert "Stopped when it was decided" in page
+    assert "an interval that is valid at any time, wider than that of a run whose length was fixed" in page
     ordinary = evenhand("compare", "base", "new")
     assert "stopped as soon as it was decided" in ordinary.stdout
     looked = evenhand("compare", "base", "new", "--sequential", "--max-drop", "0.1", "--format", "json")

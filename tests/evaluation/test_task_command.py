@@ -83,7 +83,9 @@ def test_a_task_from_the_shell(place: Path) -> None:
     assert calls(place) == 120
     run(place, *SCORERS, "-o", "out", "--repeats", "2", "--resume", "--allow-errors")
     assert calls(place) == 122  # only what failed
-    assert (place / "out" / "report.html").exists()
+    page = (place / "out" / "report.html").read_text()
+    assert "Scorers" in page
+    assert "near" in page
 
 
 def test_the_folders_compare_and_gate_by_scorer(place: Path) -> None:

@@ -25,6 +25,7 @@ from evenhand.store.scores import ScoreFilter, list_project_scores, list_scores,
 from evenhand.store.scoring_rules import list_rules
 from evenhand.store.targets import Target, TargetName, find_targets
 from evenhand.store.tokens import list_tokens
+from evenhand.store.trace_marks import mark_of
 from evenhand.store.traces import TraceFilter, find_trace, get_trace, list_queue, list_traces
 
 INSTANT = "2026-01-01T00:00:00.000Z"
@@ -100,6 +101,9 @@ TABLES = {
             key(n), who, f"trace {n}", "", "root", f"name {n % 7}", float(n % 900), "{}", f'\n["k","{n % 5}"]\n',
             f'\n"m{n % 3}"\n', 1, int(n % 10 == 0), 5, key(n), int(n % 8 == 0),
         ),
+    ),
+    "trace_marks": Table(
+        "project_id, mark, stretch", lambda who, n: (who, mark_of("name", f"name {n % 7}"), key(n))
     ),
     "spans": Table(
         "trace_key, project_id, id, name, start_us, metadata, clock_skew, received_at",

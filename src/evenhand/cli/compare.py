@@ -23,7 +23,7 @@ from evenhand.compare.coverage import share_text
 from evenhand.compare.family import correct_together
 from evenhand.compare.many import ManyRuns, compare_many
 from evenhand.compare.sequential import SequentialComparison, compare_sequentially
-from evenhand.compare.stopping import in_asked_order
+from evenhand.compare.stopping import in_asked_order, is_shuffled
 from evenhand.compare.verdict import EXIT_STATUS, VerdictName
 from evenhand.core.collecting import without_collection
 from evenhand.core.errors import Incomparable, InputError, OptionError
@@ -215,7 +215,7 @@ def _looked_at(base: Path, candidate: Path, options: Options) -> tuple[list[Sequ
 
     if is_growing(base) or is_growing(candidate):
         grown = in_asked_order(read_growing(base), read_growing(candidate))
-        return [compare_sequentially(*grown, options)], []
+        return [compare_sequentially(*grown, options, shuffled=is_shuffled(*grown))], []
     sides = load_sides(str(base), str(candidate))
     for name in sides.lonely:
         click.echo(f"Only on one side, not compared: {printable(name)}", err=True)
@@ -227,7 +227,8 @@ def _looked_at(base: Path, candidate: Path, options: Options) -> tuple[list[Sequ
     found = []
     for one, other in pairs:
         try:
-            found.append(compare_sequentially(*in_asked_order(one, other), options, growing=False))
+            pair = in_asked_order(one, other)
+            found.append(compare_sequentially(*pair, options, growing=False, shuffled=is_shuffled(*pair)))
         except InputError as error:
             if len(pairs) == 1:
                 raise

@@ -19,6 +19,9 @@ from evenhand.settings import LOG_LEVELS, load
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Also run this scorer: code_sandbox, or one of an installed package.")  # fmt: skip
 @click.option("--think-tags", metavar="TAGS", help=THINK_TAGS_HELP + "  [default: think]")
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="A name that the Host header may carry.")
+@click.option("--root-path", metavar="PATH", help="Path under which a reverse proxy shows the server, such as /evenhand.")  # fmt: skip
+@click.option("--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS", help="Believe X-Forwarded-Proto, -Host and -For from this address or network.")  # fmt: skip
+@click.option("--allow-origin", "allowed_origins", multiple=True, metavar="ORIGIN", help="Let pages of this origin call the API, with a token and without cookies.")  # fmt: skip
 @click.option("--demo", is_flag=True, help="Fill the server with demonstration data.")
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="How much to log (info).")  # fmt: skip
 def command(
@@ -31,6 +34,9 @@ def command(
     scorers: tuple[str, ...],
     think_tags: str | None,
     allowed_hosts: tuple[str, ...],
+    root_path: str | None,
+    trusted_proxies: tuple[str, ...],
+    allowed_origins: tuple[str, ...],
     demo: bool,
     log_level: str | None,
 ) -> None:
@@ -41,6 +47,7 @@ def command(
     evenhand serve --demo --port 0 --database sqlite:///demo.db
     evenhand serve --database postgresql://user@host/scores --config judges.toml
     evenhand serve --scorer code_sandbox --scorer polite
+    evenhand serve --root-path /evenhand --trusted-proxy 127.0.0.1 --allowed-host example.org
 
     Everything is kept in one SQLite file, or in PostgreSQL. The first start prints an admin token, once.
     """
@@ -61,6 +68,9 @@ def command(
         database=database or settings.database,
         admin_token=settings.admin_token,
         allowed_hosts=allowed_hosts or settings.allowed_hosts,
+        root_path=root_path or settings.root_path,
+        trusted_proxies=trusted_proxies or settings.trusted_proxies,
+        allowed_origins=allowed_origins or settings.allowed_origins,
         demo=demo or settings.demo,
         models_file=models_file or settings.models_file,
         models=settings.models,

@@ -49,9 +49,18 @@ class SequentialComparison(Struct, frozen=True, kw_only=True):
 
 
 def compare_sequentially(
-    base: RunResults, candidate: RunResults, options: Options | None = None, *, growing: bool = True
+    base: RunResults,
+    candidate: RunResults,
+    options: Options | None = None,
+    *,
+    growing: bool = True,
+    shuffled: bool = False,
 ) -> SequentialComparison:
-    """Compare two runs that may still be growing; of two that are not, every problem that a side lacks is missing."""
+    """Compare two runs that may still be growing; of two that are not, every problem that a side lacks is missing.
+
+    `shuffled`: the numbers of the problems are a random order. Then the order tells nothing, the confidence sequence
+    is valid for any bounded scores, and it is taken as it is.
+    """
     options = options or Options()
     different = differences(base, candidate)
     if different and not options.force:
@@ -74,11 +83,15 @@ def compare_sequentially(
     deltas = [one.delta for one in ready]
     drop = paired_sequential_test(deltas, bounds=bounds, alpha=alpha, alternative="less")
     rise = paired_sequential_test(deltas, bounds=bounds, alpha=alpha, alternative="greater")
-    delta = _sequence(deltas, bounds, options)
+    delta = _sequence(deltas, bounds, options, shuffled)
     coverage = replace(
         seen.coverage,
-        worst_lower=_sequence((seen.worst.candidate - seen.worst.base).tolist(), bounds, options).ci_lower,
-        best_upper=_sequence((seen.best.candidate - seen.best.base).tolist(), bounds, options).ci_upper,
+        worst_lower=_sequence(
+            (seen.worst.candidate - seen.worst.base).tolist(), bounds, options, shuffled
+        ).ci_lower,
+        best_upper=_sequence(
+            (seen.best.candidate - seen.best.base).tolist(), bounds, options, shuffled
+        ).ci_upper,
     )
     verdict = decide(
         Evidence(
@@ -113,13 +126,15 @@ def _until(run: RunResults, problem: int) -> RunResults:
     return replace(run, samples=[one for one in run.samples if one.problem_idx <= problem])
 
 
-def _sequence(deltas: Sequence[float], bounds: tuple[float, float], options: Options) -> Interval:
-    """The confidence sequence's last interval, at least as wide as the interval of a single look."""
+def _sequence(
+    deltas: Sequence[float], bounds: tuple[float, float], options: Options, shuffled: bool
+) -> Interval:
+    """The confidence sequence's last interval; unless shuffled, at least as wide as the interval of a single look."""
     found = confidence_sequence(
         deltas, bounds=bounds, confidence_level=options.confidence_level, every=len(deltas)
     )
     lower, upper = found.ci_lower[-1], found.ci_upper[-1]
-    if len(deltas) > 1:
+    if len(deltas) > 1 and not shuffled:
         values, scale, level = np.array(deltas), bounds[1], (1 + options.confidence_level) / 2
         lower = min(lower, non_inferiority(values, 0.0, confidence_level=level, scale=scale).ci_lower)
         upper = max(upper, -non_inferiority(-values, 0.0, confidence_level=level, scale=scale).ci_lower)

@@ -74,7 +74,7 @@ def look(base: RunResults, candidate: RunResults, order: Sequence[int], options:
     found = []
     for pair in pairs:
         try:
-            found.append(compare_sequentially(*pair, shared, growing=False))
+            found.append(compare_sequentially(*pair, shared, growing=False, shuffled=True))
         except InputError:  # nothing scored on both sides yet
             return Look(verdict="INCONCLUSIVE", problems=len(order), comparisons=[])
     verdict: Decision = "INCONCLUSIVE"
@@ -115,6 +115,11 @@ def in_asked_order(base: RunResults, candidate: RunResults) -> tuple[RunResults,
     else:
         order = random_order(mine & theirs, told[0][ORDER])
     return _renumbered(base, order), _renumbered(candidate, order)
+
+
+def is_shuffled(*runs: RunResults) -> bool:
+    """Whether one of the runs asked its problems in a random order."""
+    return any(run.bundle is not None and ORDER in run.bundle.config for run in runs)
 
 
 def _renumbered(run: RunResults, order: Sequence[int]) -> RunResults:

@@ -37,7 +37,7 @@ def _installed(package: str) -> bool:
 EXTRAS = (
     Extra(
         "server",
-        ("httptools", "opentelemetry-proto", "uvicorn", "uvloop"),
+        ("httptools", "markdown-it-py", "nh3", "opentelemetry-proto", "uvicorn", "uvloop"),
         "evenhand serve; --record with a database file",
     ),
     Extra("postgres", ("psycopg",), "PostgreSQL as the service's database"),

@@ -8,7 +8,7 @@ from evenhand.core.timestamps import shown_instant
 
 _lock = threading.Lock()
 _last = 0
-_last_shown = 0
+_last_shown = (0, 0)
 _random = b""
 _DRAWN = 4096
 
@@ -34,8 +34,9 @@ def new_id() -> str:
             ticks = max(ticks, _last + 1)
             _last = ticks
         else:
-            ticks = max(ticks, _last_shown + 1 if ticks >> 12 == _last_shown >> 12 else 0)
-            _last_shown = ticks
+            # Ids of one shown instant count on; those of another one may be older.
+            ticks = max(ticks, _last_shown[1] + 1) if _last_shown[0] == stamp else ticks
+            _last_shown = (stamp, ticks)
         if len(_random) < 8:
             _random = os.urandom(_DRAWN)
         bits, _random = _random[:8], _random[8:]

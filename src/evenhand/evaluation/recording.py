@@ -6,9 +6,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+
 from evenhand.client.service import ServiceClient
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
+from evenhand.core.outcome import Scored
 from evenhand.results.bundle import Bundle
 from evenhand.results.reading import read_bundle, read_samples
 from evenhand.results.records import SampleResult
@@ -82,10 +85,17 @@ def _items(folder: Path) -> Iterator[dict[str, Any]]:
             if sample.category is not None:
                 metadata["category"] = sample.category
             yield {
-                "input": asked[0]["content"] if len(asked) == 1 else {"messages": asked},
+                "input": _input(sample, asked),
                 "expected_output": sample.expected_answer,
                 "metadata": metadata,
             }
+
+
+def _input(sample: SampleResult, asked: list[dict[str, Any]]) -> Any:
+    """What a task was given; else what the model was sent."""
+    if sample.input is not UNSET:
+        return sample.input
+    return asked[0]["content"] if len(asked) == 1 else {"messages": asked}
 
 
 def _batches(folder: Path, items: dict[int, str], scorer: str) -> Iterator[list[dict[str, Any] | None]]:
@@ -103,7 +113,15 @@ def _run(sample: SampleResult, item: str, scorer: str) -> dict[str, Any] | None:
     if sample.model_response is None:
         return None  # the service keeps outputs; a call that failed has none
     run: dict[str, Any] = {"dataset_item_id": item, "output": sample.model_response, "repeat": sample.repeat}
-    if sample.reward is not None and 0.0 <= sample.reward <= 1.0:
+    if sample.outcomes:
+        run["scores"] = [
+            {"scorer_name": name, "value": one.value}
+            for name, one in sample.outcomes.items()
+            if isinstance(one, Scored) and not isinstance(one.value, str) and 0.0 <= one.value <= 1.0
+        ]
+        if not run["scores"]:
+            del run["scores"]
+    elif sample.reward is not None and 0.0 <= sample.reward <= 1.0:
         score: dict[str, Any] = {"scorer_name": scorer, "value": sample.reward}
         reason = sample.scoring_details.get("reasoning")
         if isinstance(reason, str) and reason:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenhand.core import jsontext
+from evenhand.core.outcome import Tally
 from evenhand.core.terminal import preview
 from evenhand.evaluation.causes import Cause
 from evenhand.evaluation.failures import ADVICE, FailureAnalysis
 from evenhand.evaluation.report import RunReport
 from evenhand.evaluation.runtime import RuntimeStats
+from evenhand.evaluation.summary import stopping_lines
 from evenhand.plots import IntervalRow, histogram
 from evenhand.reports.components import (
     Cell,
@@ -63,6 +65,12 @@ def run_page(given: RunReport) -> str:
         Section("", [Tiles(_tiles(given))]),
         Section("Scores", [*_ledger(given), _scores(bundle)], note="95 % intervals"),
     ]
+    if len(bundle.benchmark.scorers) > 1:
+        sections.append(
+            Section("Scorers", [_scorers(bundle)], note="mean of what each has scored, 95 % intervals")
+        )
+    if stopped := stopping_lines(bundle):
+        sections.append(Section("Stopped when it was decided", [Paragraph(line.strip()) for line in stopped]))
     categories = bundle.benchmark.categories
     if isinstance(categories, list) and categories:
         sections.append(Section("Categories", _categories(categories), note="mean reward, 95 % intervals"))
@@ -157,6 +165,23 @@ def _scores(bundle: Bundle) -> Table:
         for name, m in bundle.benchmark.scores.items()
     ]
     return interval_table(rows, label="metric", value="value", others=[*numbers("n"), "interval"])
+
+
+def _scorers(bundle: Bundle) -> Table:
+    rows = []
+    for name, one in bundle.benchmark.scorers.items():
+        mean = one.scores.get("mean_reward", MetricValue(value=None))
+        tally = one.tally or Tally()
+        labels = ", ".join(f"{label} {count:,}" for label, count in one.labels.items())
+        rows.append(
+            (
+                IntervalRow(label=name, value=mean.value, low=mean.ci_lower, high=mean.ci_upper),
+                [*(f"{n:,}" for n in (tally.scored, tally.unscored, tally.failed)), labels or "–"],
+            )
+        )
+    return interval_table(
+        rows, label="scorer", value="mean", others=[*numbers("scored", "unscored", "failed"), "labels"]
+    )
 
 
 def _categories(categories: Sequence[CategorySummary]) -> list[Part]:

@@ -40,6 +40,7 @@ from evenhand.server.pages.errors import error_page, wants_page
 from evenhand.server.service import Service
 from evenhand.server.table import all_routes
 from evenhand.store.database import Database
+from evenhand.store.projects import not_found
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -196,6 +197,8 @@ class Application:
         match = self._find(scope["method"], raw_path, headers)
         route = request_log.route = match.route
         request_log.access = await self._authorise(route, headers, scope)
+        if route.is_page:
+            _require_own_project(request_log.access, match.params)
         call = Call(self.service, route, match.params, headers, request_log.access, receive, raw_path)
         arguments: list[Any] = []
         if route.request is not None:
@@ -412,3 +415,10 @@ def make_application(
         "reference": cache(lambda: reference_page(documented)),
     }
     return Application(service, RouteTable(routes))
+
+
+def _require_own_project(access: Access | None, params: dict[str, str]) -> None:
+    """A page's project is in its path: somebody who sees one project meets no other, whatever the handler does."""
+    project_id = params.get("project_id")
+    if access is not None and access.scope is not None and project_id not in (None, access.scope):
+        raise not_found("project", project_id or "")

@@ -60,6 +60,12 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """An administrator's token given by the environment instead of made on the first start."""
     allowed_hosts: tuple[str, ...] = ()
     """Names that the `Host` header may carry; empty means loopback names on a loopback address, else any."""
+    root_path: str = ""
+    """The path under which a reverse proxy shows the server, such as `/evenhand`."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies whose `X-Forwarded-*` headers are believed."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of other sites whose pages may call the API, with a token and without cookies."""
     demo: bool = False
     """Fill an empty server with demonstration data."""
     models_file: Path | None = None
@@ -72,6 +78,11 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """Tags of thinking in outputs, which is not scored."""
     limits: RequestLimits = RequestLimits()
     """Bounds on what requests may use."""
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether requests are changed before the application sees them."""
+        return bool(self.root_path or self.trusted_proxies or self.allowed_origins)
 
     @property
     def is_loopback(self) -> bool:

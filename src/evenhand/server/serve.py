@@ -20,6 +20,7 @@ from evenhand.server.config import ServerConfig
 from evenhand.server.demo import PROJECT, fill
 from evenhand.server.http.auth import LOGIN_LINK, Access
 from evenhand.server.http.protocol import LimitedProtocol
+from evenhand.server.http.proxy import Outside
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database, open_database
 from evenhand.store.projects import DEFAULT, require_project
@@ -102,7 +103,8 @@ class Server(uvicorn.Server):
             await self.grpc.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        application = cast(Application, self.config.app)
+        served = self.config.app
+        application = cast(Application, served.application if isinstance(served, Outside) else served)
         application.service.begin_stop()
         application.end_streams()
         if self.grpc is not None:
@@ -137,12 +139,13 @@ def grpc_listener(application: Application) -> "GrpcListener | None":
 
 def uvicorn_server(application: Application) -> Server:
     """uvicorn over the application; access lines are ours."""
-    limits = application.service.config.limits
+    config = application.service.config
+    limits = config.limits
     open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     protocol = partial(LimitedProtocol, max_connections=max(open_files - OWN_FILES, OWN_FILES))
     return Server(
         uvicorn.Config(
-            application,
+            Outside(application, config) if config.is_wrapped else application,
             loop="uvloop",
             http=protocol,  # type: ignore[arg-type]  # it is only called
             ws="none",
@@ -151,7 +154,7 @@ def uvicorn_server(application: Application) -> Server:
             access_log=False,
             server_header=False,
             date_header=False,
-            # Nothing here believes what a proxy, or a client that says it is one, tells of addresses.
+            # `Outside` believes listed proxies; nothing else does.
             proxy_headers=False,
             timeout_keep_alive=limits.idle_seconds,
             timeout_graceful_shutdown=STOP_SECONDS,

@@ -14,6 +14,7 @@ from msgspec.structs import astuple
 from evenhand.core.spans import SpanRecord, cycle_members
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Value
+from evenhand.store.trace_marks import marks_of
 
 SPAN_COLUMNS = ("trace_key", *SpanRecord.__struct_fields__[1:])
 """The fields of a record, with the trace's key in place of its id."""
@@ -57,6 +58,8 @@ class TraceSpans(NamedTuple):
     """The sum of the known costs; None when none is."""
     calls: tuple[int, int]
     """How many model calls have a known cost, and how many do not."""
+    marks: set[int]
+    """What filters find the trace by."""
 
 
 class Batch(NamedTuple):
@@ -118,12 +121,15 @@ def _trace_spans(spans: list[SpanRecord], values: list[Value]) -> TraceSpans:
         values += astuple(span)
     missing_parents = set(parents.values()) - parents.keys()
     missing_parents.discard(None)
+    facts = None if root is None else _facts(root)
+    named = facts or RootFields()
+    marks = marks_of(named.root_name, named.root_duration_ms, named.facets, map(model_line, models))
     return TraceSpans(
         spans,
         parents,
         missing_parents,
         list(parents.values()).count(None),
-        None if root is None else _facts(root),
+        facts,
         models,
         (len(spans), errors, tokens),
         session_id if root is None else root.session_id or session_id,
@@ -131,6 +137,7 @@ def _trace_spans(spans: list[SpanRecord], values: list[Value]) -> TraceSpans:
         (root is not None and root.session_id is not None, root is not None and root.user_id is not None),
         cost,
         (known, unknown),
+        marks,
     )
 
 

@@ -1,12 +1,13 @@
 """Counting everything again and comparing it with what is kept."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from evenhand.core.spans import MOST_PICO, PICO
 from evenhand.core.terminal import preview
 from evenhand.store.arrivals import facet_lines, model_line
-from evenhand.store.connection import Connection
+from evenhand.store.connection import Connection, Row
 from evenhand.store.pages import oldest_first
 from evenhand.store.schema import differences, expected_schema, read_schema
 from evenhand.store.totals import (
@@ -23,6 +24,7 @@ from evenhand.store.totals import (
     label_totals,
     scorer_totals,
 )
+from evenhand.store.trace_marks import LENGTH, last_unmarked, marks_of
 from evenhand.store.versions import Computed, VersionKey, VersionTotals, version_totals, with_computed
 
 CHUNK = 2_000
@@ -169,6 +171,7 @@ def _check_traces(connection: Connection) -> Iterator[str]:
         keys = [row[0] for row in rows]
         spans, annotations = _spans_of(connection, keys), _annotations_of(connection, keys)
         models, roots = _models_of(connection, keys), _roots_of(connection, keys)
+        yield from _first(_missing_marks(connection, rows, models, roots))
         for key, trace_id, project_id, count, errors, tokens, annotated, root_id, *facts, lines in rows:
             what = f"trace {trace_id} of {project_id}"
             *counted, root_count = spans.get(key, (0, 0, 0, 0))
@@ -228,6 +231,32 @@ def _check_costs(connection: Connection, keys: Sequence[str]) -> Iterator[str]:
                 yield f"{what}: {column} is {preview(str(value), 100)}, which no span of it names"
         if session_id != listed:
             yield f"{what}: its session {preview(str(session_id), 100)} is not listed"
+
+
+def _missing_marks(
+    connection: Connection,
+    rows: Sequence[Row],
+    models: dict[str, list[str]],
+    roots: Mapping[str, Sequence[Any]],
+) -> Iterator[str]:
+    """Traces that a filter would not find."""
+    start = last_unmarked(connection)
+    wanted: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+    for key, _, project_id, *_ in rows:
+        if key > start:
+            name, duration, metadata = roots.get(key, (None, None, "{}"))[:3]
+            for mark in marks_of(name, duration, facet_lines(metadata), models.get(key, [])):
+                wanted[(project_id, mark)].add(key[:LENGTH])
+    for (project_id, mark), named in sorted(wanted.items()):
+        found = connection.ask_texts(
+            "stretch",
+            "FROM trace_marks WHERE project_id = ? AND mark = ? AND stretch IN [?]",
+            project_id,
+            mark,
+            sorted(named),
+        )()
+        for stretch in sorted(named - {row[0] for row in found}):
+            yield f"traces of {project_id} from {stretch} on lack a mark that filters look for"
 
 
 _ROOT_FACTS = ("root_name", "root_duration_ms", "metadata", "facets")

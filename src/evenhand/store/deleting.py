@@ -20,6 +20,7 @@ from evenhand.store.score_hours import HOUR, HourKey, count_hours_again, take_fr
 from evenhand.store.score_removal import take_from_totals
 from evenhand.store.session_rows import forget_empty
 from evenhand.store.texts import forget_texts
+from evenhand.store.trace_marks import forget_marks, marks_of
 from evenhand.store.traces import find_trace, key_from
 
 ROWS = 500
@@ -185,6 +186,7 @@ _OF_PROJECT = (
     ("sessions", "project_id, id"),
     ("span_texts", "project_id, trace_id, span_id, place, at_ns, digest"),
     ("score_hours", "project_id, scorer_name, hour"),
+    ("trace_marks", "project_id, mark, stretch"),
 )
 _OF_QUEUE = (
     ("reviews", "id"),
@@ -262,11 +264,20 @@ def delete_traces(
     if not keys:
         return
     _delete_scores(connection, connection.look_up(_SCORE, "FROM scores WHERE trace_key IN [?]", keys)())
-    ids = connection.look_up("id", "FROM traces WHERE trace_key IN [?]", keys)()
+    gone = connection.look_up(
+        "trace_key, id, root_name, root_duration_ms, facets, models",
+        "FROM traces WHERE trace_key IN [?]",
+        keys,
+    )()
     connection.run("DELETE FROM spans WHERE trace_key IN [?]", keys)
     connection.run("DELETE FROM traces WHERE trace_key IN [?]", keys)
     forget_empty(connection, project_id, sessions)
-    forget_texts(connection, project_id, [row[0] for row in ids])
+    forget_texts(connection, project_id, [row[1] for row in gone])
+    forget_marks(
+        connection,
+        project_id,
+        ((row[0], marks_of(row[2], row[3], row[4], filter(None, row[5].split("\n")))) for row in gone),
+    )
 
 
 def delete_trace(

@@ -347,3 +347,20 @@ def read_for_agreement(
         )
         for row, item in zip(rows, items, strict=True)
     ]
+
+
+def withheld_annotations(
+    connection: Connection, trace_id: str, *, project_id: str, reviewer_id: str
+) -> set[str]:
+    """Annotations of a trace that blind queues keep from a reviewer: those of items that they have not reviewed."""
+    key = NewItem(target_type="trace", target_id=trace_id).key
+    rows = connection.all(
+        "SELECT r.annotation_id FROM review_queues q JOIN review_items i ON i.queue_id = q.id AND i.target_key = ?"
+        " JOIN reviews r ON r.item_id = i.id"
+        " WHERE q.project_id = ? AND q.reviewers_per_item > 1 AND r.annotation_id IS NOT NULL AND NOT EXISTS"
+        " (SELECT 1 FROM reviews own WHERE own.item_id = i.id AND own.adjudication = 0 AND own.reviewer_id = ?)",
+        key,
+        project_id,
+        reviewer_id,
+    )
+    return {row[0] for row in rows}

@@ -17,6 +17,8 @@ from evenhand.store.projects import being_deleted
 from evenhand.store.scoring_rules import ask_rules, jobs_for
 from evenhand.store.session_rows import forget_empty
 from evenhand.store.texts import ask_waiting, join_waiting
+from evenhand.store.trace_marks import INSERT as INSERT_MARK
+from evenhand.store.trace_marks import LENGTH
 
 _TRACE_COLUMNS = (
     "trace_key", "id", "created_at", "root_span_id", "root_name", "root_duration_ms", "metadata", "facets", "models",
@@ -273,6 +275,7 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
     span_keys: list[str] = []
     new: list[Value] = []
     known: list[tuple[Value, ...]] = []
+    marks: set[tuple[int, str]] = set()
     sessions: dict[str, None] = {}
     left: list[str | None] = []
     for trace_id, arriving in batch.by_trace.items():
@@ -301,6 +304,8 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
         if session_id is not None:
             sessions[session_id] = None
         keys[trace_id] = key
+        stretch = key[:LENGTH]
+        marks.update((mark, stretch) for mark in arriving.marks)
         span_keys += [key] * len(arriving.spans)
     if new:
         connection.insert_many(
@@ -314,6 +319,8 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
             [(batch.project_id, session_id, new_id()) for session_id in sessions],
         )
         forget_empty(connection, batch.project_id, left)
+    if marks:
+        connection.run_many(INSERT_MARK, [(batch.project_id, *mark) for mark in sorted(marks)])
     batch.values[:: len(SPAN_COLUMNS)] = span_keys
     always = {"project_id": batch.project_id, "received_at": batch.received_at}
     connection.insert_many("spans", always, SPAN_COLUMNS, batch.values)

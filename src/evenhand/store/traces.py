@@ -20,6 +20,7 @@ from evenhand.store.pages import LAST, MOST_BYTES, Cut, as_cut, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.scores import scores_of_span, scores_of_trace
 from evenhand.store.spans import created_at_of
+from evenhand.store.trace_marks import LENGTH, last_unmarked, stretches, wanted_marks
 
 _TRACE = (
     "trace_key, id, project_id, root_span_id, root_name, root_duration_ms, span_count, error_count, tokens, models, "
@@ -30,6 +31,15 @@ _SPAN = (
     "metadata, error, clock_skew, received_at, session_id, user_id, cost_pico, cost_source, is_total"
 )
 _OLDEST_IN_QUEUE_FIRST = oldest_first("project_id", "queue_key")
+_QUEUE_STATUS: dict[QueueStatus | None, str] = {
+    None: "",
+    "pending": " AND annotation_count = 0",
+    "annotated": " AND annotation_count > 0",
+}
+_ANNOTATED_BY = (
+    "EXISTS (SELECT 1 FROM annotations a WHERE a.trace_id = traces.id AND a.project_id = traces.project_id"
+    " AND a.annotator = ?)"
+)
 
 
 class TraceFilter(Struct, frozen=True, kw_only=True):
@@ -205,6 +215,33 @@ def list_traces(
     connection: Connection, *, project_id: str, narrow: TraceFilter, before: str | None, limit: int
 ) -> list[tuple[str, TraceRow]]:
     """Newest first, each with the key that a cursor continues from."""
+    newest, oldest = min(before or LAST, narrow.before or LAST), narrow.after or ""
+    wanted = wanted_marks(
+        narrow.name,
+        narrow.min_duration_ms,
+        [facet_line(name, text) for name, text in narrow.metadata],
+        None if narrow.model is None else model_line(narrow.model),
+    )
+    if not wanted or narrow.session_id is not None or narrow.user_id is not None:
+        return _listed(connection, project_id, narrow, newest, oldest, limit)
+    # By their marks, as far back as there are any; what is older is looked at one by one.
+    unmarked = last_unmarked(connection)
+    first = max(oldest, f"{unmarked}!")  # sorts right after it
+    found: list[tuple[str, TraceRow]] = []
+    for stretch in stretches(connection, project_id, wanted, newest=newest[:LENGTH], oldest=first[:LENGTH]):
+        end, start = min(newest, stretch + LAST), max(first, stretch)
+        found += _listed(connection, project_id, narrow, end, start, limit - len(found))
+        if len(found) >= limit:
+            return found
+    if unmarked:
+        found += _listed(connection, project_id, narrow, min(newest, first), oldest, limit - len(found))
+    return found
+
+
+def _listed(
+    connection: Connection, project_id: str, narrow: TraceFilter, newest: str, oldest: str, limit: int
+) -> list[tuple[str, TraceRow]]:
+    """Traces with keys before `newest`, down to `oldest`."""
     conditions, values = _conditions(connection, narrow)
     owner: dict[str, str] = {"project_id": project_id}
     if narrow.session_id is not None:
@@ -219,9 +256,9 @@ def list_traces(
         f"SELECT {_TRACE} FROM traces WHERE {key} < ({places}) AND {key} >= ({places}){conditions}"  # noqa: S608  constant texts
         f" ORDER BY {order} LIMIT ?",
         *owner.values(),
-        min(before or LAST, narrow.before or LAST),
+        newest,
         *owner.values(),
-        narrow.after or "",
+        oldest,
         *values,
         limit,
     )
@@ -278,18 +315,55 @@ def list_queue(
     status: QueueStatus | None,
     after: str | None,
     limit: int,
+    annotator: str | None = None,
 ) -> list[tuple[str, QueueItem]]:
-    """Oldest first, each with the place that a cursor continues from."""
-    narrow = {None: "", "pending": " AND annotation_count = 0", "annotated": " AND annotation_count > 0"}[
-        status
-    ]
+    """Oldest first, each with the place that a cursor continues from; `annotator`: only what this person annotated."""
     rows = connection.all(
-        f"SELECT {_TRACE} FROM traces WHERE queue_key IS NOT NULL{narrow} AND {_OLDEST_IN_QUEUE_FIRST}",  # noqa: S608  constant texts
+        f"SELECT {_TRACE} FROM traces WHERE queue_key IS NOT NULL{_QUEUE_STATUS[status]} AND (? = 0 OR {_ANNOTATED_BY})"  # noqa: S608  constant texts
+        f" AND {_OLDEST_IN_QUEUE_FIRST}",
+        int(annotator is not None),
+        annotator or "",
         project_id,
         after or "",
         project_id,
         limit,
     )
+    return _queue_items(connection, rows)
+
+
+def queued_at_places(
+    connection: Connection, places: Sequence[str], *, project_id: str, status: QueueStatus | None
+) -> list[tuple[str, QueueItem]]:
+    """What stands at some places of the queue, in the order of `places`; those that are gone are left out."""
+    rows = connection.look_up(
+        _TRACE,
+        f"FROM traces WHERE project_id = ? AND queue_key IN [?]{_QUEUE_STATUS[status]}",
+        project_id,
+        list(places),
+    )()
+    found = dict(_queue_items(connection, rows))
+    return [(place, found[place]) for place in places if place in found]
+
+
+def queued_before(connection: Connection, *, project_id: str, place: str) -> str | None:
+    """The trace that stands before a place of the queue."""
+    row = connection.one(
+        "SELECT id FROM traces WHERE project_id = ? AND queue_key < ? ORDER BY project_id DESC, queue_key DESC LIMIT 1",
+        project_id,
+        place,
+    )
+    return None if row is None else str(row[0])
+
+
+def queued_trace(connection: Connection, trace_id: str, *, project_id: str) -> tuple[str, QueueItem]:
+    """A trace that is in the queue, with its place there; `NOT_FOUND` for others."""
+    row = find_trace(connection, trace_id, scope=project_id, project_id=project_id)
+    if row[10] is None:
+        raise not_found("trace in the queue", trace_id)
+    return _queue_items(connection, [row])[0]
+
+
+def _queue_items(connection: Connection, rows: list[Row]) -> list[tuple[str, QueueItem]]:
     rows = _as_long_as_allowed(connection, rows)
     roots = _roots(connection, rows)
     made = [

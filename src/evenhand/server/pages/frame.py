@@ -9,6 +9,7 @@ import asyncio
 import csv
 import gzip
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -27,6 +28,7 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, encode_json
 from evenhand.server.http.auth import ENVIRONMENT, LOGIN_LINK, Access
 from evenhand.server.http.forms import MEDIA_TYPES, SECRET
+from evenhand.server.http.proxy import ROOT, SCHEME
 from evenhand.server.http.routes import Audience, Handler, Route
 from evenhand.server.http.sessions import cookie_value
 from evenhand.server.pages.assets import asset_path
@@ -117,6 +119,15 @@ class Frame(Struct, frozen=True, kw_only=True):
     @property
     def next_theme(self) -> str:
         return THEMES[(THEMES.index(self.theme) + 1) % len(THEMES)]
+
+    @property
+    def home(self) -> str:
+        """The first page of a project: reviewers see only their own."""
+        return "queue" if self.role == "review" else "dashboard"
+
+    @property
+    def can_read(self) -> bool:
+        return self.role in ("read", "write", "admin")
 
     @property
     def can_write(self) -> bool:
@@ -228,17 +239,25 @@ def visitor(headers: Mapping[bytes, bytes]) -> dict[str, Any]:
     scheme = "https" if is_secure(headers) else "http"
     return {
         "theme": theme if theme in THEMES else "auto",
-        "origin": f"{scheme}://{headers.get(b'host', b'localhost').decode('latin-1')}",
+        "origin": f"{scheme}://{headers.get(b'host', b'localhost').decode('latin-1')}"
+        + headers.get(ROOT, b"").decode(),
         "moment": now(),
     }
 
 
 def is_secure(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether the browser came over HTTPS, as far as a proxy in front says. Nothing but a stricter cookie and the
-    addresses that pages print depend on it."""
-    return headers.get(b"x-forwarded-proto") == b"https" or headers.get(b"origin", b"").startswith(
-        b"https://"
-    )
+    """Whether the browser came over HTTPS: its own word for forms, otherwise that of a listed proxy."""
+    return headers.get(SCHEME) == b"https" or headers.get(b"origin", b"").startswith(b"https://")
+
+
+_LOCAL = re.compile(r' (href|src|action)="/(?!/)')
+
+
+def under_root(text: str, headers: Mapping[bytes, bytes]) -> str:
+    """The page with the root path before its own addresses. Text from users cannot hold a quoted attribute: it is
+    escaped."""
+    root = headers.get(ROOT, b"").decode()
+    return _LOCAL.sub(rf' \1="{root}/', text) if root else text
 
 
 def html_answer(
@@ -246,7 +265,7 @@ def html_answer(
 ) -> Answer:
     """The rendered page, compressed where the browser takes that."""
     text = templates().get_template(template).render(page=page, frame=frame)
-    body = text.encode()
+    body = under_root(text, headers).encode()
     more = [(b"vary", b"accept-encoding, cookie")]
     if len(body) > SMALLEST_PACKED and b"gzip" in headers.get(b"accept-encoding", b""):
         body = gzip.compress(body, 5, mtime=0)

@@ -133,7 +133,7 @@ async def first_page(call: Call) -> Answer:
         lambda connection: list_projects(connection, scope=call.scope, after=None, limit=2)
     )
     if len(found) == 1:
-        return _go_on(project_path(found[0].id, "dashboard"))
+        return _go_on(project_path(found[0].id, _home(call)))
     return _go_on("/projects")
 
 
@@ -154,13 +154,17 @@ async def projects(call: Call, query: ProjectsQuery) -> Answer:
 
 
 async def project_root(call: Call) -> Answer:
-    return _go_on(project_path(call.params["project_id"], "dashboard"))
+    return _go_on(project_path(call.params["project_id"], _home(call)))
+
+
+def _home(call: Call) -> str:
+    return "dashboard" if call.access.allows("read") else "queue"
 
 
 ROUTES = (
-    page_route("/", first_page, summary="The first page"),
-    page_route("/projects", projects, query=ProjectsQuery, summary="Choose a project"),
-    page_route("/projects/{project_id}", project_root, summary="A project's first page"),
+    page_route("/", first_page, role="review", summary="The first page"),
+    page_route("/projects", projects, role="review", query=ProjectsQuery, summary="Choose a project"),
+    page_route("/projects/{project_id}", project_root, role="review", summary="A project's first page"),
     Route(
         method="GET",
         path="/login",
@@ -193,7 +197,7 @@ ROUTES = (
         tag="Pages",
         documented=False,
     ),
-    form_route("/logout", logout, NoFields, role="read", summary="Log out"),
+    form_route("/logout", logout, NoFields, role="review", summary="Log out"),
     Route(
         method="POST",
         path="/theme",

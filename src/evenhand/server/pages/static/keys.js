@@ -24,7 +24,7 @@ export function isTyping(event) {
  * @param {number} step
  */
 export function move(page, step) {
-  const rows = /** @type {HTMLElement[]} */ ([...page.querySelectorAll("tr.link .go, .tree .nm a:first-of-type")]);
+  const rows = /** @type {HTMLElement[]} */ ([...page.querySelectorAll("tr.link .go, .cards .go, .tree .nm a:first-of-type")]);
   if (rows.length === 0) return;
   const current = /** @type {HTMLElement} */ (page.activeElement);
   const selected = rows.findIndex((row) => row.closest(".at"));
@@ -54,6 +54,8 @@ export function startKeys(page, more = {}) {
   page.addEventListener("keydown", (event) => {
     const action = actions[event.key];
     if (!action || !keysAreOn() || isTyping(event)) return;
+    // Enter on a link or a button is that link's or button's.
+    if (event.key === "Enter" && /** @type {Element} */ (event.target).closest("a, button, summary, [popover]")) return;
     event.preventDefault();
     action();
   });

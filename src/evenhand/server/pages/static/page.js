@@ -6,10 +6,10 @@ import { localTimes } from "./times.js";
 localTimes(document);
 startCopies(document);
 
-// A link with data-key="n" is followed when somebody presses n.
+// A link or button with data-key="n" is pressed, and a field gets the focus, when somebody presses n.
 /** @type {Record<string, () => void>} */
 const keyed = {};
 for (const link of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-key]"))) {
-  keyed[link.dataset.key ?? ""] = () => link.click();
+  keyed[link.dataset.key ?? ""] = () => (link.matches("textarea, input[type=text]") ? link.focus() : link.click());
 }
 startKeys(document, keyed);

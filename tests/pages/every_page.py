@@ -37,4 +37,9 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "queue-new": lambda site: "/projects/demo/queues",
     "queue-review": lambda site: f"/projects/demo/queues/{site.review_queue()}",
     "queue-add": lambda site: f"/projects/demo/queues/{site.review_queue()}/add",
+    "agreement": lambda site: "/projects/demo/agreement",
+    "agreement-none": lambda site: "/projects/empty/agreement",
+    "settings": lambda site: "/projects/demo/settings",
+    "scorers": lambda site: "/projects/demo/scorers",
+    "scorer": lambda site: "/projects/demo/scorers/llm_judge",
 }

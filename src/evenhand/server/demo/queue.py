@@ -18,6 +18,7 @@ from evenhand.store.reviews import Reviewer, next_item, submit
 ITEMS = 50
 REVIEWED = (41, 34)
 """By each of the two."""
+_OTHER = {"correct": "incomplete", "incomplete": "correct", "hallucination": "correct"}
 
 
 def fill_queue(
@@ -48,11 +49,9 @@ def fill_queue(
                 assert item is not None
                 output = item.shown[0].output
                 wrong = output is not None and msgspec.json.decode(bytes(output)) in WRONG
-                label = (
-                    "hallucination" if wrong else rng.choice(["correct", "correct", "correct", "incomplete"])
-                )
-                if who and rng.random() < 0.75:
-                    label = first_said[place]
+                label = "hallucination" if wrong else "incomplete" if place % 5 == 2 else "correct"
+                if who:  # they differ on every sixth
+                    label = first_said[place] if place % 6 else _OTHER[first_said[place]]
                 if not who:
                     first_said.append(label)
                 submit(

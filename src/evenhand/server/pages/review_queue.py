@@ -231,7 +231,7 @@ def _asked(form: Form) -> list[AskedField]:
             AskedField(
                 field=field,
                 name=f"f{place}",
-                title=field.title or field.name,
+                title=field.title or field.name[:1].upper() + field.name[1:],
                 choices=choices,
                 first_key=first_key,
             )

@@ -50,6 +50,9 @@ reveal_type(mine)
 reveal_type(bootstrap_ci([1.0, 0.0]).ci_lower)
 reveal_type(pass_at_k(10, 3, 1))
 reveal_type(validate_json_schema("{}", schema={}))
+reveal_type(evenhand.evaluate([{"input": "a"}], str.upper, ["exact_match", short]))
+reveal_type(evenhand.Result.load("x").mean("exact_match"))
+reveal_type(evenhand.Result.load("x").interval().ci_lower)
 """
 REVEALED = [
     "evenhand.scoring.definition.Scorer[[strict: bool =], dict[str, Any]]",
@@ -64,6 +67,9 @@ REVEALED = [
     "float",
     "float",
     "dict[str, Any]",
+    "evenhand.evaluation.result.Result",
+    "float",
+    "float | None",
 ]
 PREAMBLE = """
 import evenhand

@@ -86,6 +86,10 @@ MISSING = [
     ("judge", "calibrate", "{none}.jsonl", "--human-field", "human"),
     ("mock-model", "--answers", "{none}.jsonl"),
     ("serve", "--config", "{none}.toml"),
+    ("import", "{none}.json"),
+    ("view", "{none}"),
+    ("token", "list", "--database", "sqlite:///{none}.db"),
+    ("judge", "compare", "{none}.jsonl", "{none}.jsonl"),
 ]  # fmt: skip
 
 
@@ -106,6 +110,8 @@ def bad_files(folder: Path) -> dict[str, str]:
     (broken / "results.jsonl").write_text("{not json\n")
     for name in ("bad.jsonl", "bad.yaml", "bad.json", "bad.py"):
         (folder / name).write_text("{not: [valid\n")
+    (folder / "bad.toml").write_text("zzz = [\n")
+    (folder / "bad.db").write_bytes(b"no database " * 1000)
     policy = folder / "policy.yaml"
     policy.write_text("version: 1\n")
     return {
@@ -135,7 +141,17 @@ BAD = [
     ("ab", "run", "{bad}.json"),
     ("judge", "calibrate", "{bad}.jsonl", "--human-field", "human"),
     ("mock-model", "--answers", "{bad}.jsonl"),
-]
+    ("import", "{bad}.json"),
+    ("eval", "report", "{broken}"),
+    ("eval", "record", "{broken}", "http://127.0.0.1:9"),
+    ("ab", "record", "{bad}.jsonl", "http://127.0.0.1:9"),
+    ("judge", "score", "{bad}.jsonl", "--judge-url", "http://127.0.0.1:9", "--judge-id", "m", "-o", "{folder}/out"),
+    ("serve", "--config", "{bad}.toml"),
+    ("token", "list", "--database", "sqlite:///{bad}.db"),
+    ("db", "check", "--database", "sqlite:///{bad}.db"),
+    ("db", "backup", "{folder}/copy.db", "--database", "sqlite:///{bad}.db"),
+    ("db", "migrate", "--database", "sqlite:///{bad}.db"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", BAD, ids=lambda words: " ".join(words[:3]))
@@ -160,6 +176,26 @@ USAGE = [
     ("judge", "calibrate"),
     ("db", "backup"),
     ("serve", "--port", "lots"),
+    ("import",),
+    ("view", "--port", "lots"),
+    ("eval", "report"),
+    ("eval", "record"),
+    ("eval", "merge"),
+    ("eval", "rescore"),
+    ("eval", "list", "extra"),
+    ("token", "create", "--role", "zzz"),
+    ("token", "revoke"),
+    ("token", "list", "extra"),
+    ("db", "check", "extra"),
+    ("db", "migrate", "extra"),
+    ("ab", "run"),
+    ("ab", "record"),
+    ("doctor", "extra"),
+    ("completion", "zzz"),
+    ("judge", "compare"),
+    ("judge", "score"),
+    ("judge", "selftest"),
+    ("mock-model", "--port", "lots"),
 ]
 
 
@@ -167,6 +203,11 @@ USAGE = [
 def test_bad_usage_is_64(words: tuple[str, ...], tmp_path: Path) -> None:
     places = bad_files(tmp_path)
     assert status_of(*(word.format(**places) for word in words)) == 64
+
+
+def test_every_command_is_in_the_table_of_bad_usage() -> None:
+    tried = {path for path in EVERY for words in USAGE if words[: len(path)] == path}
+    assert [path for path in EVERY if path not in tried] == []
 
 
 def test_a_service_that_is_away_is_69(tmp_path: Path) -> None:

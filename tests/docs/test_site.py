@@ -15,7 +15,12 @@ from evenhand.cli import app
 from evenhand.evaluation.trials import trial
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
+]
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def test_the_corpus_is_large() -> None:
 def test_the_answer_cannot_close_its_block(name: str) -> None:
     for text in TEXTS:
         prompt = build_judge_prompt(sample(text), CONFIGS[name])
-        content = prompt.messages[-1].content
+        content = prompt.messages[-1].text
         code = prompt.nonce
         opening, closing = f"<<<ANSWER TO GRADE {code}>>>\n", f"\n<<<END ANSWER TO GRADE {code}>>>"
         assert content.count(opening) == 1

@@ -34,4 +34,12 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "queue-none": lambda site: "/projects/empty/queue",
     "queue-trace": lambda site: f"/projects/demo/queue/{site.queued_trace('pending')}",
     "queue-trace-said": lambda site: f"/projects/demo/queue/{site.queued_trace('annotated')}",
+    "queue-new": lambda site: "/projects/demo/queues",
+    "queue-review": lambda site: f"/projects/demo/queues/{site.review_queue()}",
+    "queue-add": lambda site: f"/projects/demo/queues/{site.review_queue()}/add",
+    "agreement": lambda site: "/projects/demo/agreement",
+    "agreement-none": lambda site: "/projects/empty/agreement",
+    "settings": lambda site: "/projects/demo/settings",
+    "scorers": lambda site: "/projects/demo/scorers",
+    "scorer": lambda site: "/projects/demo/scorers/llm_judge",
 }

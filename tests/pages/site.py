@@ -39,6 +39,11 @@ class Site:
         found = self.service.get("/v1/queue", project_id="demo", status=status, limit=1).body["items"]
         return str(found[0]["trace_id"])
 
+    def review_queue(self) -> str:
+        """The demonstration's queue with a form."""
+        found = self.service.get("/v1/queues", project_id="demo").body["items"]
+        return str(found[-1]["id"])
+
     def listed(self, path: str, project: str = "demo") -> list[dict[str, Any]]:
         """What an endpoint of the API lists in a project."""
         client = self.client(project)

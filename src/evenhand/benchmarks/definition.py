@@ -10,8 +10,9 @@ from typing import Any
 from msgspec import Struct, field
 
 from evenhand.benchmarks.items import is_conversation, read_item
-from evenhand.benchmarks.template import Template, as_text, missing_column
+from evenhand.benchmarks.template import PartsTemplate, Template, as_text, content_template, missing_column
 from evenhand.core.errors import InputError, OptionError
+from evenhand.core.sample import response_text
 from evenhand.datasets.sources import GivenRows
 from evenhand.scoring.registry import Scorer, scorer
 from evenhand.scoring.types import ScorerInput
@@ -19,7 +20,7 @@ from evenhand.scoring.types import ScorerInput
 Row = Mapping[str, Any]
 Rows = str | Path | GivenRows | Callable[[], Iterable[Row]]
 """Where rows come from: `hf://org/name?config=&split=`, a file, a function, or rows that are there already."""
-Prompt = str | Sequence[Mapping[str, str]] | Callable[[Row], Any]
+Prompt = str | Sequence[Mapping[str, Any]] | Callable[[Row], Any]
 """What is asked: a template, a list of messages whose contents are templates, or a function of the row."""
 ROLES = ("system", "user", "assistant")
 
@@ -29,8 +30,13 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     role: str
     """`system`, `user` or `assistant`."""
-    content: str
-    """What is said."""
+    content: str | list[dict[str, Any]]
+    """What is said: a text, or content parts (texts, images), which are sent as they are."""
+
+    @property
+    def text(self) -> str:
+        """The text of it; of content parts the texts alone."""
+        return response_text(self.content) or ""
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -190,12 +196,12 @@ class ProblemMaker:
         self._system = benchmark.system_prompt if system_prompt is None else system_prompt
         self._arity = _arity(benchmark.prepare_row)
         self._seed_arity = _arity(benchmark.seed_fn)
-        self._templates: list[tuple[str, Template]] = []
+        self._templates: list[tuple[str, Template | PartsTemplate]] = []
         prompt = benchmark.prompt
         if isinstance(prompt, str):
             self._templates = [("user", Template(prompt))]
         elif not callable(prompt):
-            self._templates = [(_role(turn["role"]), Template(turn["content"])) for turn in prompt]
+            self._templates = [(_role(turn["role"]), content_template(turn["content"])) for turn in prompt]
         self._answer = Template(benchmark.few_shot_answer or "{" + benchmark.target_field + "}")
         self._examples: tuple[Turn, ...] | None = None
 
@@ -217,7 +223,10 @@ class ProblemMaker:
             raise InputError(missing_column(spec.target_field, prepared.keys(), "target_field"))
         shown = self._render(prepared)
         metadata = {key: value for key, value in prepared.items() if key != spec.target_field}
-        return self._problem(index, self._examples + shown, prepared[spec.target_field], metadata)
+        # Instructions at the start of the prompt stay at the start: examples follow them.
+        head = next((place for place, turn in enumerate(shown) if turn.role != "system"), len(shown))
+        turns = (*shown[:head], *self._examples, *shown[head:])
+        return self._problem(index, turns, prepared[spec.target_field], metadata)
 
     def _prepare(self, row: Row, index: int) -> dict[str, Any] | None:
         spec = self._benchmark
@@ -278,7 +287,7 @@ class ProblemMaker:
         for number, example in enumerate(self._benchmark.few_shot):
             row = self._prepare(example, -1 - number)
             if row is not None:
-                turns += self._render(row)
+                turns += [turn for turn in self._render(row) if turn.role != "system"]
                 turns.append(Turn(role="assistant", content=self._answer.render(row)))
         return tuple(turns)
 
@@ -291,7 +300,11 @@ def _turns(given: Any) -> tuple[Turn, ...]:
         if isinstance(turn, Turn):
             turns.append(turn)
         else:
-            turns.append(Turn(role=_role(turn["role"]), content=as_text(turn["content"])))
+            content = turn["content"]
+            parts = (
+                isinstance(content, list) and bool(content) and all(isinstance(one, dict) for one in content)
+            )
+            turns.append(Turn(role=_role(turn["role"]), content=content if parts else as_text(content)))
     if not turns:
         raise InputError("the prompt has no messages")
     return tuple(turns)

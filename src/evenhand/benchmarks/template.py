@@ -7,7 +7,7 @@ brace that is neither is an error found before the first call.
 
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evenhand.core import jsontext
@@ -60,6 +60,54 @@ class Template:
                 raise InputError(missing_column(name, row.keys(), "the prompt"))
             filled[place] = as_text(row[name])
         return "".join(filled)
+
+
+class PartsTemplate:
+    """Content parts of a message (texts, images): every text in them is a template."""
+
+    __slots__ = ("_made", "columns")
+
+    def __init__(self, parts: Sequence[Mapping[str, Any]]) -> None:
+        columns: dict[str, None] = {}
+        self._made = [_compiled(part, columns) for part in parts]
+        self.columns = tuple(columns)
+
+    def render(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The parts with the row's values in them."""
+        return [_filled(part, row) for part in self._made]
+
+
+def content_template(content: Any) -> "Template | PartsTemplate":
+    """The template of a message's content: of a text, or of content parts."""
+    if isinstance(content, str):
+        return Template(content)
+    if (
+        not isinstance(content, Sequence)
+        or not content
+        or not all(isinstance(one, Mapping) for one in content)
+    ):
+        raise OptionError(
+            "a message's content is a text, or a list of content parts such as {type: text, text: ...}"
+        )
+    return PartsTemplate(content)
+
+
+def _compiled(value: Any, columns: dict[str, None]) -> Any:
+    if isinstance(value, str):
+        made = Template(value)
+        columns.update(dict.fromkeys(made.columns))
+        return made
+    if isinstance(value, Mapping):
+        return {str(key): _compiled(one, columns) for key, one in value.items()}
+    return [_compiled(one, columns) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _filled(value: Any, row: Mapping[str, Any]) -> Any:
+    if isinstance(value, Template):
+        return value.render(row)
+    if isinstance(value, dict):
+        return {key: _filled(one, row) for key, one in value.items()}
+    return [_filled(one, row) for one in value] if isinstance(value, list) else value
 
 
 def as_text(value: Any) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # for the import linter: `COMMANDS` names these modules
         eval,  # noqa: A004  the command's name
         gate,
         import_,
+        init,
         judge,
         mock_model,
         plan,
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Entry] = {
     "compare": Entry("evenhand.cli.compare", "is the change real? compare runs, problem by problem"),
     "gate": Entry("evenhand.cli.gate", "may it ship? judge a candidate by a release policy"),
     "import": Entry("evenhand.cli.import_", "read result files of other tools"),
+    "init": Entry("evenhand.cli.init", "write a first evenhand.yaml, which runs as it is"),
     "plan": Entry("evenhand.cli.plan", "how many problems and repeats would show the effect"),
     "eval": Entry("evenhand.cli.eval", "run benchmarks against a model"),
     "validate": Entry("evenhand.cli.validate", "check a benchmark without calling a model"),
@@ -60,6 +62,7 @@ Evenhand turns AI outputs into measurements, and measurements into decisions. Fi
 
   I have outputs           evenhand score answers.jsonl --scorer exact_match
   I have a model           evenhand eval run --bench gsm8k --model-url URL --model-id ID -o out
+  I have two prompts       evenhand init, then evenhand eval run evenhand.yaml
   I have two runs          evenhand compare out-before out-after
   I have traces            evenhand serve --demo        (then open the printed link)
 

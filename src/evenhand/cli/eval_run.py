@@ -31,9 +31,12 @@ from evenhand.models.reasoning import parse_tags
 from evenhand.results.reading import read_run
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from evenhand.benchmarks.definition import Benchmark
     from evenhand.evaluation.artifacts import Written
     from evenhand.evaluation.report import ReportWriter
+    from evenhand.evaluation.suites.variants import VariantSuite
 
 WITH_CONFIG = frozenset(
     {
@@ -62,12 +65,15 @@ Examples:
   evenhand eval run --bench mmlu --model openai/gpt-4o --judge anthropic/claude-sonnet-4-5
   evenhand eval run --bench ./my_bench.py --model-url ... --model-id ... --max-problems 20
   evenhand eval run --bench simpleqa --model-url ... --model-id ... --judge-url ... --judge-id gpt-4o
+  evenhand eval run evenhand.yaml                         prompts × models × rows × scorers: evenhand init
+  evenhand eval run promptfooconfig.yaml                  the same from a file of promptfoo
   evenhand eval run nightly.yaml -o nightly --resume
   evenhand eval run --task app.py:answer --data qa.jsonl --scorer token_f1 --scorer mine.py:tone -o out
   evenhand eval run --task app.py:answer --bench gsm8k -o out
   evenhand eval run ... -o new --baseline runs/old --margin 0.02 --stop-when-decided
 
-Exit status: 0 done, 1 some samples could not be measured (0 with --allow-errors), 64 bad usage,
+Exit status: 0 done, 1 some samples could not be measured (0 with --allow-errors); of a file with prompts and
+models that of gate: 0 GO, 1 NO-GO, 2 inconclusive. 64 bad usage,
 65 bad input, 66 no such file, 69 the model cannot be reached, 74 the results cannot be written,
 75 another process works on the run, 130 interrupted.
 """
@@ -371,8 +377,21 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @format_option
 @click.pass_context
 def run(context: click.Context, /, **_: object) -> int:
-    """Run benchmarks: flags for one model, or a YAML CONFIG with services and benchmarks."""
+    """Run benchmarks: flags for one model, or a YAML CONFIG: prompts and models, or services and benchmarks."""
     options = RunOptions(**context.params)
+    if options.config is not None and (suite := _variant_suite(context, options)) is not None:
+        from evenhand.cli.suite_run import run_suite
+
+        if options.resume and options.output is None and suite.output is None:
+            raise OptionError("--resume needs the folder of the run: -o FOLDER")
+        return run_suite(
+            suite,
+            options.output or suite.output or _new_folder(suite.name),
+            lambda job, path, resume, name: run_job(job, path, resume, options, title=name),
+            resume=Resume(allowed=options.resume, allow_drift=options.allow_drift),
+            interrupted=SIGNALS.values(),
+            as_json=options.format_ == "json",
+        )
     wanted = _jobs(context, options)
     if options.record:
         from evenhand.evaluation.connecting import check_target
@@ -382,15 +401,28 @@ def run(context: click.Context, /, **_: object) -> int:
     named = options.output or _suite_output(options)
     if options.resume and named is None:
         raise OptionError("--resume needs the folder of the run: -o FOLDER")
-    folder = named or _new_folder(wanted)
+    folder = named or _new_folder(wanted[0].benchmark.name if len(wanted) == 1 else "suite")
     statuses = [0]
     for job in wanted:
-        path = folder if len(wanted) == 1 else folder / job.benchmark.name
-        status = _run_one(job, path, resume, options)
+        path = folder if len(wanted) == 1 else folder / (job.place or job.benchmark.name)
+        status = run_job(job, path, resume, options)
         statuses.append(status)
         if status in SIGNALS.values():
             break
     return max(statuses)
+
+
+def _variant_suite(context: click.Context, options: RunOptions) -> "VariantSuite | None":
+    """The suite of prompts and models in the file, unless it is one of services and benchmarks."""
+    from evenhand.evaluation.suites.dispatch import find_variant_suite
+
+    assert options.config is not None
+    found = find_variant_suite(options.config, data=options.data)
+    if found is not None:
+        _refuse_unused(context, (*WITH_CONFIG, "data"))
+        if options.data is not None and found.tests:
+            raise OptionError("--data is not used with promptfoo's files: they have their tests")
+    return found
 
 
 def _jobs(context: click.Context, options: RunOptions) -> list[Job]:
@@ -429,12 +461,12 @@ def _benchmarks(options: RunOptions) -> "list[Benchmark]":
     return [item_benchmark(options.data, make_scorers([parse_scorer(one) for one in options.scorers]))]
 
 
-def _refuse_unused(context: click.Context) -> None:
+def _refuse_unused(context: click.Context, used: "Collection[str]" = WITH_CONFIG) -> None:
     """A flag that a config file would silently overrule, a spend cap for one."""
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if given and name not in WITH_CONFIG:
+        if given and name not in used:
             raise OptionError(f"{parameter.opts[0]} is not used with a config file; set it in the file")
 
 
@@ -442,35 +474,44 @@ def _suite_output(options: RunOptions) -> Path | None:
     if options.config is None:
         return None
     from evenhand.evaluation.suite import read_suite
+    from evenhand.evaluation.suites.dispatch import find_variant_suite
 
+    if (variants := find_variant_suite(options.config, data=options.data)) is not None:
+        return variants.output
     named = read_suite(options.config).output
     return options.config.resolve().parent / named if named else None
 
 
-def _new_folder(wanted: list[Job]) -> Path:
+def _new_folder(name: str) -> Path:
     # The id keeps two runs of the same second apart.
     stamp = format_instant(now())[:19].replace("-", "").replace(":", "").replace("T", "-")
-    name = wanted[0].benchmark.name if len(wanted) == 1 else "suite"
     return Path("eval-results") / f"{name}-{stamp}-{new_id()[-6:]}"
 
 
-def _run_one(job: Job, path: Path, resume: Resume, options: RunOptions) -> int:
-    """One benchmark from start to its last word; an error ends this one and leaves the others alone."""
-    line = ProgressLine(job.benchmark.name)
+def run_job(job: Job, path: Path, resume: Resume, options: RunOptions, *, title: str | None = None) -> int:
+    """One run from start to its last word; an error ends this one and leaves the others alone.
+
+    With a `title` it is one of the variants of a suite, which shows them together at its end.
+    """
+    name = title or job.benchmark.name
+    line = ProgressLine(name)
     try:
         written = asyncio.run(_evaluate(job, path, resume, line, options))
     except EvenhandError as error:
         line.clear()
-        click.echo(f"Error: {job.benchmark.name}: {printable(str(error))}", err=True)
+        click.echo(f"Error: {printable(name)}: {printable(str(error))}", err=True)
         if isinstance(error, ModelError) and (help_ := _advice(error)):
             click.echo(f"→ {help_}", err=True)
         if (path / ".run" / "journal.jsonl").exists() and not isinstance(error, RunConflict):
-            click.echo(f"resume with: {resume_command(path, options)}", err=True)
+            click.echo(
+                f"resume with: {resume_command(path if title is None else path.parent, options)}", err=True
+            )
         if isinstance(error, Stopped):
             return SIGNALS.get(signal.Signals(int(error.reason)), 1)
         return error.exit_status
     line.clear()
-    _show(written, path, options)
+    if title is None:
+        _show(written, path, options)
     if options.record:
         from evenhand.cli.eval_record import record_quietly
 
@@ -478,7 +519,8 @@ def _run_one(job: Job, path: Path, resume: Resume, options: RunOptions) -> int:
     failed = written.bundle.benchmark.tally.failed if written.bundle.benchmark.tally else 0
     if failed and not options.allow_errors:
         click.echo(
-            f"{failed:,} samples could not be measured; try them again with: {resume_command(path, options)}",
+            f"{failed:,} samples could not be measured; try them again with: "
+            f"{resume_command(path if title is None else path.parent, options)}",
             err=True,
         )
         return 1

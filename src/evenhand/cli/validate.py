@@ -49,7 +49,7 @@ def _show(check: Check) -> None:
     problem = check.problem
     click.echo(f"\nproblem {problem.index}, target {preview(str(problem.target), 60)!r}")
     for turn in problem.turns:
-        for number, line in enumerate(printable(turn.content).splitlines() or [""]):
+        for number, line in enumerate(printable(turn.text).splitlines() or [""]):
             click.echo(f"  {turn.role + ':' if number == 0 else '':<11}{line}")
     click.echo(f"  the target as the answer → {_words(check.right)}; no answer → {_words(check.empty)}")
 

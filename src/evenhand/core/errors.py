@@ -299,3 +299,9 @@ class StoreUnavailable(StoreError):
     """The database cannot be reached just now."""
 
     exit_status = Exit.UNAVAILABLE
+
+
+class NotADatabase(StoreUnavailable):
+    """The file holds something else: waiting does not help."""
+
+    exit_status = Exit.DATA

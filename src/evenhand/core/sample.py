@@ -24,6 +24,8 @@ class ScorerInput:
     """The sandbox in which code of this sample runs; None means the configured one."""
     input: Any = None
     """What was asked, where it is known: the item's `input`."""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    """What the answer took, where it is known: `latency_seconds`, `cost_usd`."""
 
 
 def with_text(sample: ScorerInput, *, parts: bool = True) -> ScorerInput | None:

@@ -61,7 +61,7 @@ class JudgeArbiter:
         asked = sample
         if not any(name in sample.metadata for name in ("question", "prompt", "problem", "input")):
             # The judge has to see what was asked, whatever the dataset calls it.
-            shown = "\n\n".join(turn.content for turn in problem.turns if turn.role == "user")
+            shown = "\n\n".join(turn.text for turn in problem.turns if turn.role == "user")
             asked = ScorerInput(
                 response=sample.response,
                 target=sample.target,

@@ -264,6 +264,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """What."""
     config: RunConfig
     """How."""
+    place: str = ""
+    """Its folder within that of several jobs; the benchmark's name when empty."""
 
 
 def digest(value: Any) -> str:

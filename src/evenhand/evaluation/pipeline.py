@@ -202,7 +202,8 @@ class Pipeline:
                     continue
             else:
                 step = self._ledger.generation(key)
-            sample = self._lane.sample(problem, "" if step.text is None else step.response)
+            usage = {"latency_seconds": step.latency_seconds, "cost_usd": step.cost_usd}
+            sample = self._lane.sample(problem, "" if step.text is None else step.response, usage)
             if self._ledger.state[key] == GENERATED and self._lane.quick:
                 self._ledger.add(self._lane.measure(key, sample))
             if self._ledger.state[key] in (GENERATED, UNJUDGED):

@@ -284,6 +284,9 @@ class Evaluation:
             except OSError as error:
                 raise StorageFailed(storage_message(self._folder.judge_key, error)) from None
             arbiter = JudgeArbiter(make_judge(benchmark, config, judge_model, key))
+        for one in benchmark.scorers.values():
+            if (aclose := getattr(one, "aclose", None)) is not None:  # a scorer that asks a model itself
+                stack.push_async_callback(aclose)
         sandbox: Any = None
         if benchmark.uses_sandbox:
             # Loaded here: most runs need no sandbox, and loading it takes as long as a hundred answers.

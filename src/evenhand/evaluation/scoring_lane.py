@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from evenhand.benchmarks.definition import Problem
@@ -46,7 +47,9 @@ class ScoringLane:
         apart = self._is_async or self._sandbox is not None
         return not apart and self._trials >= TRIALS and self._slowest < QUICK_SECONDS
 
-    def sample(self, problem: Problem, response: Any) -> ScorerInput:
+    def sample(
+        self, problem: Problem, response: Any, usage: Mapping[str, Any] = MappingProxyType({})
+    ) -> ScorerInput:
         """What the scorers are given."""
         return ScorerInput(
             response=response,
@@ -55,29 +58,36 @@ class ScoringLane:
             config=self._options,
             sandbox=self._sandbox,
             input=problem.input,
+            usage=usage,
         )
+
+    def _applied(self, sample: ScorerInput) -> dict[str, Scorer]:
+        """The first scorer, and those of the others that are for this row."""
+        first = next(iter(self._scorers))
+        return {name: one for name, one in self._scorers.items() if name == first or one.applies(sample)}
 
     def measure(self, key: int, sample: ScorerInput) -> Measured:
         """Score in place."""
         start = time.perf_counter()
-        found = {name: measure_sample(one, sample) for name, one in self._scorers.items()}
+        found = {name: measure_sample(one, sample) for name, one in self._applied(sample).items()}
         return _measured(key, found, time.perf_counter() - start)
 
     async def measure_apart(self, key: int, sample: ScorerInput) -> Measured:
         """Score without holding up the event loop."""
         async with self._slots:
             start = time.perf_counter()
-            plain = {name: one for name, one in self._scorers.items() if not one.is_async}
+            applied = self._applied(sample)
+            plain = {name: one for name, one in applied.items() if not one.is_async}
             found: dict[str, Measurement] = {}
             if plain:
                 found, seconds = await asyncio.to_thread(_timed, plain, sample)
                 self._trials += 1
                 if self._trials > 1:  # the first call pays for imports and tables
                     self._slowest = max(self._slowest, seconds)
-            for name, one in self._scorers.items():
+            for name, one in applied.items():
                 if one.is_async:
                     found[name] = await measure_sample_async(one, sample)
-            return _measured(key, {name: found[name] for name in self._scorers}, time.perf_counter() - start)
+            return _measured(key, {name: found[name] for name in applied}, time.perf_counter() - start)
 
 
 def _measured(key: int, found: Mapping[str, Measurement], seconds: float) -> Measured:

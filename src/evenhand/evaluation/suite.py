@@ -15,6 +15,7 @@ from evenhand.core.errors import InputError, MissingFile, OptionError, UnknownNa
 from evenhand.core.secret import Secret
 from evenhand.evaluation.config import Job, RunConfig, RunSettings, Service, ServiceSettings
 from evenhand.evaluation.model_names import locate
+from evenhand.evaluation.suites.variants import slug
 
 
 class ServiceEntry(ServiceSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,10 +90,22 @@ def jobs(suite: SuiteFile, home: Path) -> list[Job]:
     if not found:
         raise OptionError("the list of benchmarks is empty")
     names = [job.benchmark.name for job in found]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    placed = [
+        job if names.count(job.benchmark.name) == 1 else replace(job, place=_place(job)) for job in found
+    ]
+    places = [job.place for job in placed if job.place]
+    twice = sorted({name for name in places if places.count(name) > 1})
     if twice:
-        raise OptionError(f"benchmark '{twice[0]}' is in the list twice; use repeats, or two files")
-    return found
+        raise OptionError(
+            f"benchmark '{twice[0]}' is in the list twice with one model; use repeats, or two files"
+        )
+    return placed
+
+
+def _place(job: Job) -> str:
+    """The folder of a benchmark that several models are put to."""
+    assert job.config.model is not None
+    return f"{job.benchmark.name}-{slug(job.config.model.id)}"
 
 
 def _run_config(suite: SuiteFile, entry: BenchmarkEntry, home: Path) -> RunConfig:

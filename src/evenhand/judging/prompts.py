@@ -36,7 +36,7 @@ class JudgePrompt(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The conversation as one text."""
-        return "\n\n".join(message.content for message in self.messages)
+        return "\n\n".join(message.text for message in self.messages)
 
 
 def build_judge_prompt(
@@ -157,7 +157,7 @@ def as_text(value: Any) -> str:
 
 def hash_messages(messages: list[Message] | tuple[Message, ...], code: str = "") -> str:
     """SHA-256 of a conversation, without the code that fences its blocks."""
-    parts = [[m.role, m.content.replace(code, "") if code else m.content] for m in messages]
+    parts = [[m.role, m.text.replace(code, "") if code else m.content] for m in messages]
     return hashlib.sha256(canonical(parts)).hexdigest()
 
 

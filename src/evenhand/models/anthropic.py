@@ -54,7 +54,7 @@ class AnthropicDialect:
         return found
 
     def body(self, request: ChatRequest, *, model: str, structured: bool) -> bytes:
-        instructions = "\n\n".join(m.content for m in request.messages if m.role == "system")
+        instructions = "\n\n".join(m.text for m in request.messages if m.role == "system")
         body: dict[str, Any] = {
             "model": model,
             "max_tokens": request.max_tokens or request.max_completion_tokens,

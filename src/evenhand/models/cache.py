@@ -50,6 +50,8 @@ def cache_key(config: EndpointConfig, request: ChatRequest) -> bytes:
     if request.unkeyed:
         messages = tuple(
             msgspec.structs.replace(message, content=message.content.replace(request.unkeyed, "\x00"))
+            if isinstance(message.content, str)
+            else message
             for message in request.messages
         )
         request = msgspec.structs.replace(request, messages=messages, unkeyed="")

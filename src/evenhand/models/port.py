@@ -4,6 +4,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+from evenhand.core.sample import response_text
+
 Role = Literal["system", "user", "assistant"]
 
 
@@ -12,8 +14,13 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
 
     role: Role
     """Who speaks."""
-    content: str
-    """What is said."""
+    content: str | list[dict[str, Any]]
+    """What is said: a text, or content parts (texts, images) as the endpoint takes them."""
+
+    @property
+    def text(self) -> str:
+        """The text of it; of content parts the texts alone."""
+        return response_text(self.content) or ""
 
 
 class ChatRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):

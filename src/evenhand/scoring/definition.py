@@ -130,6 +130,10 @@ class Scorer(Generic[P, R]):
             options = {**options, **self._named(args)}
         return self._function(readable, **options)
 
+    def applies(self, sample: ScorerInput) -> bool:
+        """Whether it has anything to say about a sample; of several scorers one may be for some rows only."""
+        return True
+
     def configure(self, *args: P.args, **kwargs: P.kwargs) -> "Scorer[..., R]":
         """The same scorer with these options set; `OptionError` when one is unknown or of the wrong type."""
         return self.with_options({**self._named(args), **kwargs})

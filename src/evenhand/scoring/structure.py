@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand.core.errors import InputError
 from evenhand.core.jsontext import decode
@@ -15,18 +15,25 @@ from evenhand.scoring.types import ScorerInput
 MAX_DIFFERENCES = 20
 """How many differences are reported."""
 
-_BULLET = re.compile(r"^\s*(?:[-*•·]|\(?\d{1,3}[.)])\s+")
+_BULLET = re.compile(r"^\s*(?:[-–—+*•·]|\(?\d{1,3}[.)]|\(?[A-Za-z]\))\s+")
 _SEPARATOR = re.compile(r"[\n;,]")
+# Where other signs cut the text, a comma between thousands does not.
+_BESIDE_THOUSANDS = re.compile(r"[\n;]|,(?!(?<=\d,)\d{3}(?!\d))")
+_OTHER_SIGN = re.compile(r"[\n;]|,\s")
+_JOINING = frozenset(("and", "or", "&"))
 _MISSING = object()
 
 
-@scorer(version="2", needs_target=True)
+@scorer(version="3", needs_target=True)
 def list_match(sample: ScorerInput, ordered: bool = False, partial: bool = False) -> dict[str, Any]:
     """The items of the response are the target's, in any order unless `ordered`; `partial` rewards with their F1.
 
-    Items come from a JSON array, a bulleted list, or text cut at commas, semicolons and line breaks.
+    Items come from a JSON array, a bulleted list, or text cut at commas, semicolons and line breaks; "x, y and z" are
+    three items unless "y and z" is an item of the other side.
     """
-    found, expected = _items(sample.response), _items(sample.target)
+    read, wanted = _read(sample.response), _read(sample.target)
+    expected = _normal(wanted.parted(set(_normal(read.items))))
+    found = _normal(read.parted(set(expected) | set(_normal(wanted.items))))
     shared = (Counter(found) & Counter(expected)).total()
     precision = shared / len(found) if found else 0.0
     recall = shared / len(expected) if expected else 0.0
@@ -108,13 +115,36 @@ def _leaves(left: Any, right: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
         yield path, left, right
 
 
-def _items(value: Any) -> list[str]:
+class _Items(NamedTuple):
+    """What was read as a list; `sentence` when it was cut from text in which the last two may be joined by "and"."""
+
+    items: list[Any]
+    sentence: bool = False
+
+    def parted(self, kept: set[str]) -> list[Any]:
+        """The items, with "y and z" at the end as two of them unless it is one of those to be `kept`."""
+        filled = [item for item in self.items if not isinstance(item, str) or item.strip()]
+        if not self.sentence or not filled:
+            return filled
+        words = filled[-1].split()
+        if len(filled) > 1 and len(words) > 1 and words[0].lower() in _JOINING:
+            words = words[1:]
+        joined = [place for place, word in enumerate(words) if word.lower() in _JOINING]
+        last = " ".join(words)
+        if len(joined) != 1 or not 0 < joined[0] < len(words) - 1 or normalize_text(last) in kept:
+            return [*filled[:-1], last]
+        return [*filled[:-1], " ".join(words[: joined[0]]), " ".join(words[joined[0] + 1 :])]
+
+
+def _read(value: Any) -> _Items:
     if isinstance(value, str):
-        value = _parsed_list(value)
-    elif not isinstance(value, list | tuple):
-        value = [value]
-    items = (normalize_text(item if isinstance(item, str) else _spelled(item)) for item in value)
-    return [item for item in items if item]
+        return _parsed_list(value)
+    return _Items(list(value) if isinstance(value, list | tuple) else [value])
+
+
+def _normal(items: list[Any]) -> list[str]:
+    texts = (normalize_text(item if isinstance(item, str) else _spelled(item)) for item in items)
+    return [text for text in texts if text]
 
 
 def _spelled(item: Any) -> str:
@@ -124,16 +154,19 @@ def _spelled(item: Any) -> str:
         return repr(item)
 
 
-def _parsed_list(text: str) -> list[Any]:
+def _parsed_list(text: str) -> _Items:
     try:
         value = decode(text)
         if isinstance(value, list):
-            return value
+            return _Items(value)
     except InputError:
         pass
     lines = text.splitlines()
     bulleted = [_BULLET.sub("", line) for line in lines if _BULLET.match(line)]
     if len(bulleted) > 1 or (bulleted and len(lines) == 1):
-        return bulleted
+        return _Items(bulleted)
     embedded = find_json(text).value
-    return embedded if isinstance(embedded, list) else _SEPARATOR.split(text)
+    if isinstance(embedded, list):
+        return _Items(embedded)
+    separator = _BESIDE_THOUSANDS if _OTHER_SIGN.search(text.strip()) else _SEPARATOR
+    return _Items(separator.split(text), sentence=True)

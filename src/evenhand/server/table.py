@@ -26,14 +26,25 @@ from evenhand.server.api import (
     traces,
 )
 from evenhand.server.http.routes import Route
-from evenhand.server.pages import assets, comparison, dashboard, front, items
+from evenhand.server.pages import (
+    agreement,
+    assets,
+    comparison,
+    dashboard,
+    front,
+    items,
+    queue_forms,
+    review_queue,
+)
 from evenhand.server.pages import datasets as dataset_pages
 from evenhand.server.pages import experiments as experiment_pages
 from evenhand.server.pages import jobs as job_pages
 from evenhand.server.pages import queue as queue_pages
 from evenhand.server.pages import rules as rule_pages
+from evenhand.server.pages import scorers as scorer_pages
 from evenhand.server.pages import search as search_page
 from evenhand.server.pages import sessions as session_pages
+from evenhand.server.pages import settings as settings_page
 from evenhand.server.pages import trace as trace_page
 from evenhand.server.pages import traces as trace_pages
 
@@ -55,6 +66,11 @@ def all_routes() -> tuple[Route, ...]:
         *job_pages.ROUTES,
         *rule_pages.ROUTES,
         *queue_pages.ROUTES,
+        *queue_forms.ROUTES,
+        *review_queue.ROUTES,
+        *agreement.ROUTES,
+        *scorer_pages.ROUTES,
+        *settings_page.ROUTES,
         *search_page.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,

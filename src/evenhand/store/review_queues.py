@@ -134,9 +134,19 @@ def set_closed(connection: Connection, queue_id: str, *, closed: bool, scope: Sc
     return get_queue(connection, queue_id, scope=scope)
 
 
-def add_items(connection: Connection, queue_id: str, items: Sequence[NewItem], *, scope: Scope) -> ItemsAdded:
-    """Put traces, runs or pairs into a queue; those that it has already stay as they are."""
+def add_items(
+    connection: Connection,
+    queue_id: str,
+    items: Sequence[NewItem],
+    *,
+    scope: Scope,
+    experiment_id: str | None = None,
+) -> ItemsAdded:
+    """Put traces, runs, pairs or all runs of an experiment into a queue; those that it has already stay as they are."""
     queue = get_queue(connection, queue_id, scope=scope)
+    if experiment_id is not None:
+        runs = runs_of_experiment(connection, experiment_id, project_id=queue.project_id)
+        items = [*items, *(NewItem(target_type="run", target_id=run_id) for run_id in runs)]
     _require_targets(connection, items, project_id=queue.project_id)
     wanted = {item.key: item for item in items}
     known = {
@@ -279,6 +289,24 @@ def runs_of_experiment(connection: Connection, experiment_id: str, *, project_id
         MAX_ITEMS + 1,
     )
     return [row[0] for row in rows]
+
+
+def paired_runs(
+    connection: Connection, experiment_id: str, other_id: str, *, project_id: str
+) -> list[tuple[str, str]]:
+    """The runs of two experiments on the same item and with the same repeat."""
+    for one in (experiment_id, other_id):
+        row = connection.one("SELECT project_id FROM experiments WHERE id = ?", one)
+        if row is None or row[0] != project_id:
+            raise not_found("experiment", one)
+    rows = connection.all(
+        "SELECT a.id, b.id FROM runs a JOIN runs b ON b.experiment_id = ? AND b.dataset_item_id = a.dataset_item_id"
+        " AND b.repeat_number = a.repeat_number WHERE a.experiment_id = ? ORDER BY a.id LIMIT ?",
+        other_id,
+        experiment_id,
+        MAX_ITEMS + 1,
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
 def reserve(connection: Connection, queue: ReviewQueue, reviewer_id: str) -> tuple[str, int] | None:

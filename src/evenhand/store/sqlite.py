@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from evenhand.core.errors import StoreError, StoreFull, StoreTimeout, StoreUnavailable
+from evenhand.core.errors import NotADatabase, StoreError, StoreFull, StoreTimeout, StoreUnavailable
 from evenhand.store.connection import LIST, Bound, Connection, Kind, Row, Value
 
 MINIMUM = (3, 35, 0)
@@ -244,7 +244,7 @@ class SqliteDialect:
             connection.one("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
             connection.close()
-            raise StoreUnavailable(f"{self.place} cannot be opened: {error}") from error
+            raise self._not_opened(error) from error
         return connection
 
     def open_guest(self) -> Connection | None:
@@ -277,7 +277,7 @@ class SqliteDialect:
                     _verify(raw)
                     fcntl.flock(turn, fcntl.LOCK_UN)
             except (OSError, sqlite3.Error) as error:
-                raise StoreUnavailable(f"{self.place} cannot be opened: {error}") from error
+                raise self._not_opened(error) from error
             opened.pop_all()
         return SqliteConnection(raw, turn=turn)
 
@@ -308,8 +308,12 @@ class SqliteDialect:
             raw.execute("PRAGMA cache_size=-16384")
             raw.execute("PRAGMA mmap_size=268435456")
         except sqlite3.Error as error:
-            raise StoreUnavailable(f"{self.place} cannot be opened: {error}") from error
+            raise self._not_opened(error) from error
         return SqliteConnection(raw, time_limit=self._time_limit)
+
+    def _not_opened(self, error: Exception) -> StoreUnavailable:
+        other = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB
+        return (NotADatabase if other else StoreUnavailable)(f"{self.place} cannot be opened: {error}")
 
     def _connect(self, uri: str) -> sqlite3.Connection:
         return sqlite3.connect(

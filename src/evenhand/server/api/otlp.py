@@ -33,7 +33,6 @@ from evenhand.server.ingest.otlp_replies import (
 from evenhand.server.ingest.otlp_wire import read_json, read_json_logs, read_protobuf, read_protobuf_logs
 from evenhand.server.service import Service
 from evenhand.store.arrivals import Batch, prepare
-from evenhand.store.connection import Connection
 from evenhand.store.ingest import Sender, faults_of, store_export, store_exports, store_texts
 from evenhand.store.projects import not_found
 from evenhand.store.texts import SpanText, Texts
@@ -92,14 +91,8 @@ async def export_metrics(call: Call) -> Answer:
     """Read and forget: exporters that send all signals to one address need not fail over this one."""
     _own_project(call)
     await _body(call)
-    if call.idempotency_key is not None:
-        await call.write(_nothing)
+    await call.respond_idempotently([])  # metrics leave nothing but the key that they were sent with
     return _answer(call, 0, NO_METRICS, DATA_POINTS)
-
-
-def _nothing(connection: Connection) -> list[str]:
-    """Metrics leave nothing but the key that they were sent with."""
-    return []
 
 
 def _own_project(call: Call) -> str:

@@ -29,7 +29,6 @@ from evenhand.server.http.paging import Paging, page_of
 from evenhand.server.http.routes import Route
 from evenhand.store import review_queues as queues
 from evenhand.store import reviews as store
-from evenhand.store.connection import Connection
 from evenhand.store.review_queues import NewItem, NewQueue
 from evenhand.store.reviews import Reviewer
 
@@ -194,20 +193,18 @@ async def change(call: Call, body: QueueChange) -> Answer:
 async def add_items(call: Call, body: ItemsAdd) -> Answer:
     if not (body.trace_ids or body.run_ids or body.pairs or body.experiment_id):
         raise Refusal("INVALID_REQUEST", "Name traces, runs, pairs or an experiment.", {"field": "trace_ids"})
-    return await call.write(
-        partial(_add_items, queue_id=call.params["queue_id"], body=body, scope=call.scope)
-    )
-
-
-def _add_items(connection: Connection, *, queue_id: str, body: ItemsAdd, scope: str | None) -> ItemsAdded:
-    queue = queues.get_queue(connection, queue_id, scope=scope)
-    run_ids = list(body.run_ids)
-    if body.experiment_id is not None:
-        run_ids += queues.runs_of_experiment(connection, body.experiment_id, project_id=queue.project_id)
     items = [NewItem(target_type="trace", target_id=trace_id) for trace_id in body.trace_ids]
-    items += [NewItem(target_type="run", target_id=run_id) for run_id in run_ids]
+    items += [NewItem(target_type="run", target_id=run_id) for run_id in body.run_ids]
     items += [NewItem(target_type="pair", target_id=pair.a, other_id=pair.b) for pair in body.pairs]
-    return queues.add_items(connection, queue_id, items, scope=scope)
+    return await call.write(
+        partial(
+            queues.add_items,
+            queue_id=call.params["queue_id"],
+            items=items,
+            experiment_id=body.experiment_id,
+            scope=call.scope,
+        )
+    )
 
 
 async def list_items(call: Call, query: ItemsQuery) -> Answer:

@@ -16,6 +16,7 @@ from evenhand.core.timestamps import as_of, now
 from evenhand.scoring.apply import score_sample
 from evenhand.scoring.registry import get_wire_scorer
 from evenhand.scoring.types import ScorerInput
+from evenhand.server.demo.queue import fill_queue
 from evenhand.server.demo.texts import FAQ, NOTES, WRONG
 from evenhand.server.demo.traffic import Story, judged, live_stories, run_story, store_stories
 from evenhand.store.annotations import create_annotation
@@ -62,6 +63,7 @@ def fill(connection: Connection) -> bool:
         moment,
     )
     _rules_and_jobs(connection, stories, moment)
+    fill_queue(connection, rng, PROJECT, REVIEWERS, moment)
     return True
 
 

@@ -58,14 +58,22 @@ GROUPS = (
     ),
     Group(
         "For reviewers",
-        (Entry(key="queue", text="Review queue", role="review"),),
+        (
+            Entry(key="queue", text="Review queue", role="review"),
+            Entry(key="agreement", text="Agreement"),
+        ),
     ),
+    Group("Trust", (Entry(key="scorers", text="Scorers"),)),
     Group(
         "Operations",
         (
             Entry(key="rules", text="Online rules"),
             Entry(key="jobs", text="Jobs"),
         ),
+    ),
+    Group(
+        "Administration",
+        (Entry(key="settings", text="Settings", role="admin"),),
     ),
 )
 """Every page that has an entry. A new page adds its line here."""

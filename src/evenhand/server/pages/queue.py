@@ -10,7 +10,7 @@ from evenhand.core.errors import Refusal
 from evenhand.core.jsontext import encode_text
 from evenhand.core.objects.annotations import QueueItem, QueueStatus
 from evenhand.core.objects.datasets import Dataset
-from evenhand.core.objects.reviews import LABELS
+from evenhand.core.objects.reviews import LABELS, ReviewQueue
 from evenhand.core.timestamps import now
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
@@ -48,6 +48,7 @@ from evenhand.store.connection import Connection
 from evenhand.store.datasets import list_datasets
 from evenhand.store.pages import Cut
 from evenhand.store.project_summary import queue_counts
+from evenhand.store.review_queues import list_queues
 from evenhand.store.reviews import withheld_annotations
 
 LISTING = "queue page"
@@ -55,6 +56,7 @@ PAGE_CARDS = 30
 SKIP_COOKIE = b"evenhand_skipped"
 MOST_SKIPPED = 50
 """What a browser remembers as skipped; the oldest of them is forgotten first."""
+MOST_QUEUES = 100
 MOST_ANNOTATIONS = 200
 MOST_DATASETS = 200
 WEEK = 7 * 24 * 3600
@@ -93,6 +95,10 @@ class QueuePage(PageContext, frozen=True, kw_only=True):
     template: ClassVar[str] = "queue.html"
     section: ClassVar[str] = "queue"
 
+    queues: Sequence[tuple[ReviewQueue, str]]
+    """Queues with forms of their own, each with its address."""
+    new_queue: str
+    """Where a lead makes another one."""
     cards: Sequence[Card]
     tabs: list[Tab]
     empty: bool
@@ -174,6 +180,11 @@ async def queue(call: Call, query: QueueQuery) -> Answer:
         return QueuePage(
             title="Review queue",
             here=here,
+            queues=[
+                (one, project_path(project_id, "queues", one.id))
+                for one in list_queues(connection, project_id=project_id, before=None, limit=MOST_QUEUES)
+            ],
+            new_queue=project_path(project_id, "queues"),
             cards=[
                 Card(
                     item=item,

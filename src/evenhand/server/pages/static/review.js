@@ -19,7 +19,7 @@ if (form) {
   form.addEventListener("submit", (event) => {
     const leaves = event.submitter?.hasAttribute("data-leaves");
     const trouble = document.getElementById("trouble");
-    if (!leaves && trouble && !isTouched()) {
+    if (!leaves && !event.submitter?.hasAttribute("data-sends") && trouble && !isTouched()) {
       event.preventDefault();
       trouble.hidden = false;
       return;

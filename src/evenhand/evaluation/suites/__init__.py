@@ -1,0 +1,1 @@
+"""Suites without code: prompts × models × rows × scorers, from `evenhand.yaml` or `promptfooconfig.yaml`."""

@@ -1,0 +1,222 @@
+"""What the documentation shows works: every Python block runs, and every tutorial from its first command to its last."""
+
+import ast
+import asyncio
+import inspect
+import json
+import os
+import re
+import selectors
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from docs_site.pictures import pictures
+from tests.real_parts import need
+
+from evenhand.models.config import EndpointConfig
+from evenhand.models.connect import connect
+from evenhand.sandbox.bubblewrap import Bubblewrap
+from evenhand.sandbox.pool import Pool
+from evenhand.testing import MockCall, MockModel, with_nonce
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PICTURES = DOCS / "pictures"
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+PROMISING = {"quickstart.md", "scorers.md", "evaluate.md"}
+"""Pages whose examples say what comes out; tests/test_documents.py runs these and compares."""
+FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+MOCK_URL = re.compile(r"http://127\.0\.0\.1:800[0-9]/v1")
+"""Stands on the pages for a model's address."""
+PATIENCE = 300.0
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    title: str
+    """The file to write, or the terminal to run in."""
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    return [Block(*found.groups(default="")) for found in FENCE.finditer(page.read_text(encoding="utf-8"))]
+
+
+def python_blocks(page: Path) -> list[str]:
+    return [block.text for block in blocks(page) if block.language == "python" and not block.title]
+
+
+PAGES = [
+    page
+    for page in sorted(DOCS.glob("*.md"))
+    if page.name not in PROMISING and python_blocks(page)
+]  # fmt: skip
+
+
+def answer(call: MockCall) -> str:
+    """A model that knows one capital, and a judge that is content."""
+    reply = '{"nonce": "{{nonce}}", "reasoning": "fine", "score": 4}'
+    return with_nonce(reply, call.prompt) if "nonce" in call.prompt else "The answer is Paris."
+
+
+def ab_records() -> str:
+    rows = [
+        {"task_id": f"t{task}", "arm": arm, "repeat": repeat, "success": arm == "with_tool" or task > 3,
+         "duration_seconds": 10 + task, "total_cost_usd": 0.1, "input_tokens": 100 + task, "output_tokens": 10,
+         "cache_read_tokens": 0, "cache_write_tokens": 0}
+        for task in range(8) for arm in ("with_tool", "without_tool") for repeat in (1, 2)
+    ]  # fmt: skip
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+async def run_blocks(texts: list[str], names: dict[str, Any], page: str) -> None:
+    for text in texts:
+        code = compile(text, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        waiting = eval(code, names)
+        if inspect.isawaitable(waiting):
+            await waiting
+    if "model" in names:
+        await names["model"].aclose()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_on_the_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "collected.jsonl").write_text(ab_records(), encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "example"}
+    with ExitStack() as stack:
+        mock = stack.enter_context(MockModel(answer))
+        if page.name == "judge.md":
+            names["model"] = connect(EndpointConfig(base_url=mock.url, model="m"))
+        if page.name == "sandbox.md":
+            need(shutil.which("bwrap") is not None, "bubblewrap")
+
+            names["my_sandbox"] = stack.enter_context(Pool(Bubblewrap()))
+        found = [MOCK_URL.sub(mock.url, text) for text in python_blocks(page)]
+        if any("asyncio.run(" in text for text in found):
+            for text in found:
+                exec(compile(text, page.name, "exec"), names)
+        else:
+            asyncio.run(run_blocks(found, names, page.name))
+    record_property("blocks", len(found))
+
+
+def test_most_python_of_the_documentation_is_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing escapes: every block is on a page that one of the tests runs."""
+    ran = sum(len(python_blocks(page)) for page in [*PAGES, *TUTORIALS])
+    ran += sum(len(python_blocks(DOCS / name)) for name in PROMISING)
+    files = sum(bool(block.title) for page in TUTORIALS for block in blocks(page))
+    commands = sum(
+        len(_commands(block.text)) for page in TUTORIALS for block in blocks(page) if block.language == "bash"
+    )
+    with capsys.disabled():
+        print(
+            f"\ndocs: {ran} Python blocks, {files} files of tutorials and {commands} shell commands are run"
+        )
+    everything = sum(
+        page.read_text(encoding="utf-8").count("\n```python\n")
+        for page in DOCS.rglob("*.md")
+        if "decisions" not in page.parts
+    )
+    assert ran == everything >= 20
+    assert files >= 12
+    assert commands >= 15
+
+
+def _commands(text: str) -> list[str]:
+    return [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+@contextmanager
+def running(command: str, folder: Path, env: dict[str, str]) -> Iterator[None]:
+    """A server in a terminal of its own, from the line that has its address until the end of the page."""
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {command.strip()}"], cwd=folder, env=env, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            said = b""
+            with selectors.DefaultSelector() as ready:
+                ready.register(process.stdout, selectors.EVENT_READ)
+                end = time.monotonic() + PATIENCE
+                while b"http://" not in said:
+                    assert ready.select(max(end - time.monotonic(), 0)), said
+                    part = os.read(process.stdout.fileno(), 65536)
+                    assert part, said.decode()
+                    said += part
+            yield
+        finally:
+            process.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_the_tutorial_works_from_start_to_end(page: Path, tmp_path: Path) -> None:
+    """Files are written, commands run in order, servers beside them; what is shown as output is printed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {"PATH": path, "HOME": str(tmp_path), "LANG": "C.UTF-8", "EVENHAND_GRPC_PORT": "off"}
+    ports: dict[str, str] = {}
+
+    def moved(text: str) -> str:
+        """The text with free ports in place of those on the page."""
+        for port in re.findall(r"\b8(?:00[12]|321)\b", text):
+            ports.setdefault(port, str(_free_port()))
+            text = re.sub(rf"\b{port}\b", ports[port], text)
+        return text
+
+    printed = ""
+    ran = 0
+    with ExitStack() as stack:
+        for language, title, shown in blocks(page):
+            text = moved(shown)
+            if language == "text":
+                for line in filter(None, map(str.strip, shown.splitlines())):
+                    assert " ".join(line.split()) in " ".join(printed.split()), (line, printed)
+            elif title.endswith("terminal"):
+                stack.enter_context(running(text, tmp_path, env))
+                ran += 1
+            elif title:
+                (tmp_path / title).write_text(text, encoding="utf-8")
+            elif language in ("bash", "python"):
+                # What a block exports is there in the next one, as in a terminal.
+                kept = tmp_path / ".environment"
+                script = f"set -euo pipefail\n{text}\nenv -0 > {kept}" if language == "bash" else text
+                done = subprocess.run(
+                    ["bash", "-c", script] if language == "bash" else [sys.executable, "-c", script],
+                    cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE,
+                )  # fmt: skip
+                printed = done.stdout + done.stderr
+                assert done.returncode == 0, f"{text}\n{printed}"
+                if language == "bash":
+                    pairs = (one.partition("=") for one in kept.read_text().split("\0") if one)
+                    env = {name: value for name, _, value in pairs}
+                ran += 1
+    assert ran >= 3
+
+
+def test_the_pictures_are_up_to_date() -> None:
+    """Run scripts/write-pictures when this fails."""
+    drawn = pictures()
+    assert {path.name for path in PICTURES.iterdir()} == set(drawn)
+    for name, drawing in drawn.items():
+        assert (PICTURES / name).read_text(encoding="utf-8") == drawing, name
+        assert f"pictures/{name}" in (DOCS / "statistics-explained.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from evenhand.compare.comparison import Options
 from evenhand.compare.compatibility import differences
 from evenhand.compare.stopping import Look, look, random_order, row_of_finished
-from evenhand.core.errors import EvenhandError, Incomparable, InputError, OptionError
+from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.evaluation.artifacts import sample_result
 from evenhand.evaluation.folder import Pinned
 from evenhand.evaluation.ledger import DONE, Ledger

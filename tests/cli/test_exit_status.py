@@ -177,6 +177,7 @@ USAGE = [
     ("db", "backup"),
     ("serve", "--port", "lots"),
     ("import",),
+    ("init", "--no-such-option"),
     ("view", "--port", "lots"),
     ("eval", "report"),
     ("eval", "record"),

@@ -220,3 +220,41 @@ def test_the_pictures_are_up_to_date() -> None:
     for name, drawing in drawn.items():
         assert (PICTURES / name).read_text(encoding="utf-8") == drawing, name
         assert f"pictures/{name}" in (DOCS / "statistics-explained.md").read_text(encoding="utf-8")
+
+
+SERVES = ("serve", "view", "eval run promptfooconfig.yaml")
+"""Servers, and promptfoo's configuration, which tests/evaluation runs."""
+
+
+def test_commands_for_files_of_other_tools_work(shared_data: Path, tmp_path: Path) -> None:
+    """The commands of from-other-tools.md, on files that the tools really wrote, under the names on the page."""
+    peers = shared_data / "peers"
+    promptfoo = peers / "promptfoo" / "results.json"
+    (inspect_log,) = (peers / "inspect" / "logs-json").glob("*.json")
+    (lm_eval,) = (path for path in (peers / "lm-eval" / "out").iterdir() if path.is_dir())
+    (deepeval,) = (peers / "deepeval" / "results").glob("*.json")
+    for source, names in {
+        promptfoo: ("results.json", "before.json", "after.json"),
+        inspect_log: ("logs/before.json", "logs/after.json"),
+        deepeval: ("test_run_1.json", "test_run_2.json"),
+        lm_eval: ("out/before", "out/after"),
+        peers / "nemo" / "out" / "mini": ("nemo-out/mini", "runs/mini"),
+    }.items():
+        for name in names:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    (tmp_path / "policy.yaml").write_text("version: 1\ndefaults: {max_drop: 0.02}\n", encoding="utf-8")
+    page = (DOCS / "from-other-tools.md").read_text(encoding="utf-8")
+    ran = 0
+    for line in re.findall(r"^    evenhand (.*)$", page, re.MULTILINE):
+        words = line.partition("#")[0].split()
+        if " ".join(words).startswith(SERVES):
+            continue
+        done = subprocess.run(
+            [sys.executable, "-m", "evenhand", *words],
+            cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE,
+        )  # fmt: skip
+        assert done.returncode in ((0, 1, 2) if words[0] == "gate" else (0,)), f"{line}\n{done.stderr}"
+        assert done.stdout.strip(), line
+        ran += 1
+    assert ran >= 7

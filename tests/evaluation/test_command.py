@@ -61,6 +61,39 @@ def test_a_run_prints_its_result_and_where_the_report_is(
     assert json.loads(again.stdout)["benchmark"]["scores"]["pass@1"]["value"] == 1.0
 
 
+# Says of each costly package, when it is looked for, in which thread that happens.
+LOOKED_FOR = """
+import sys, threading
+
+COSTLY = ("numpy", "scipy.special", "jinja2", "evenhand.compare")
+
+
+class Witness:
+    def find_spec(self, name, path=None, target=None):
+        if name in COSTLY:
+            where = "loop" if threading.current_thread() is threading.main_thread() else "beside"
+            print("LOADS", name, where, file=sys.stderr)
+
+
+sys.meta_path.insert(0, Witness())
+from evenhand.cli.app import main
+
+main(sys.argv[1:])
+"""
+
+
+def test_costly_packages_are_loaded_beside_the_calls_or_not_at_all(
+    tmp_path: Path, bench: Path, model: MockModel
+) -> None:
+    arguments = ["eval", "run", "--bench", str(bench), *flags(model), "-o", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-c", LOOKED_FOR, *arguments], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    found = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("LOADS")]
+    assert sorted(found) == [["jinja2", "beside"], ["numpy", "beside"], ["scipy.special", "beside"]]
+
+
 def test_results_as_json_on_stdout(tmp_path: Path, bench: Path, model: MockModel) -> None:
     done = evenhand("eval", "run", "-b", bench, *flags(model), "--format", "json", cwd=tmp_path)
     assert json.loads(done.stdout)["benchmark"]["tally"] == {"scored": 2, "unscored": 0, "failed": 0}

@@ -576,8 +576,10 @@ async def _evaluate(
 
 
 def _load_report() -> "ReportWriter":
+    from evenhand.reports.rendering import warm_up
     from evenhand.reports.run import run_page
 
+    warm_up()
     return run_page
 
 

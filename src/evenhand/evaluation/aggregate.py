@@ -9,7 +9,6 @@ import numpy as np
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from evenhand.compare.stopping import random_order
 from evenhand.core.outcome import Tally
 from evenhand.evaluation.official import OfficialMetrics
 from evenhand.metrics.intervals import NoSpread, mean_interval
@@ -136,6 +135,9 @@ class Aggregator:
             by_problem.setdefault(problem, []).append(reward)
         if not by_problem:
             return MetricValue(value=None, n=0)
+        # Loaded here: few runs stop early, and the comparisons that come with it are costly to load.
+        from evenhand.compare.stopping import random_order
+
         means = [float(np.mean(by_problem[problem])) for problem in random_order(by_problem, seed)]
         if min(means) < 0 or max(means) > 1:
             return MetricValue(

@@ -64,6 +64,13 @@ class Stopped(EvenhandError):
         super().__init__(message)
 
 
+class Decided(EvenhandError):
+    """The verdict is reached: nothing more has to be asked."""
+
+    def __init__(self) -> None:
+        super().__init__("decided")
+
+
 class Limits(Struct, frozen=True, kw_only=True):
     """How much happens at once."""
 

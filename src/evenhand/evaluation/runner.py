@@ -35,7 +35,7 @@ from evenhand.evaluation.generation import Generator, ModelGenerator
 from evenhand.evaluation.journal import Journal, StorageFailed, storage_message
 from evenhand.evaluation.lease import Lease
 from evenhand.evaluation.ledger import Ledger
-from evenhand.evaluation.pipeline import Limits, Pipeline, Watcher
+from evenhand.evaluation.pipeline import Decided, Limits, Pipeline, Watcher
 from evenhand.evaluation.planning import ProblemFile, plan
 from evenhand.evaluation.scoring_lane import ScoringLane
 from evenhand.evaluation.tasks import TaskGenerator
@@ -337,8 +337,6 @@ class Evaluation:
 
 async def _run_out(pipeline: Pipeline) -> bool:
     """Run it to its end; whether that came early because it was decided."""
-    from evenhand.evaluation.stopping import Decided
-
     try:
         await pipeline.run()
     except Decided:

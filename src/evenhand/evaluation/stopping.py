@@ -8,10 +8,11 @@ from msgspec import Struct, field
 from evenhand.compare.comparison import Options
 from evenhand.compare.compatibility import differences
 from evenhand.compare.stopping import Look, look, random_order, row_of_finished
-from evenhand.core.errors import EvenhandError, Incomparable, InputError, OptionError
+from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.evaluation.artifacts import sample_result
 from evenhand.evaluation.folder import Pinned
 from evenhand.evaluation.ledger import DONE, Ledger
+from evenhand.evaluation.pipeline import Decided
 from evenhand.evaluation.planning import ProblemFile
 from evenhand.results.bundle import BenchmarkSummary, Bundle
 from evenhand.results.reading import RunResults
@@ -21,13 +22,6 @@ LOOKS = 100
 """About so many looks are taken in a whole run."""
 FEWEST = 5
 """Problems before the first look."""
-
-
-class Decided(EvenhandError):
-    """The verdict is reached: nothing more has to be asked."""
-
-    def __init__(self) -> None:
-        super().__init__("decided")
 
 
 class StopRule(Struct, frozen=True, kw_only=True):

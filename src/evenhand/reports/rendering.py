@@ -72,6 +72,12 @@ def document(
     return _environment().get_template("document.html").render(values)
 
 
+def warm_up() -> None:
+    """Compile the templates of a report file ahead of its first use: that takes as long as some hundred answers."""
+    for name in ("components.html", "document.html"):
+        _environment().get_template(name)
+
+
 @cache
 def _environment() -> Environment:
     return environment()

@@ -20,6 +20,7 @@ from evenhand.results import (
     write_json,
     write_text,
 )
+from evenhand.results.reading import read_bundle
 
 # By hand, from the documented layout: no status, no schema version, categories as a mapping.
 NEMO_ROWS: list[dict[str, Any]] = [
@@ -173,3 +174,12 @@ def test_a_byte_order_mark_and_an_emoji_that_was_cut_do_not_stop_a_reader(tmp_pa
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(row).encode() + b"\n")
     [sample] = read_run(path).samples
     assert sample.model_response == "a\ufffd \U0001f600 \\ud83d"
+
+
+def test_a_folder_of_nemo_evaluator_is_read_as_it_is(shared_data: Path) -> None:
+    """Its `scores` hold tables (summary, breakdowns, runtime) beside the metrics; pass@1 is what it printed."""
+    [bundle] = (shared_data / "peers" / "nemo" / "out" / "mini").glob("eval-*.json")
+    found = read_bundle(bundle)
+    assert found.benchmark.name == "mini"
+    assert set(found.benchmark.scores) == {"pass@1", "pass@2"}
+    assert found.benchmark.scores["pass@1"].value == 0.6

@@ -104,13 +104,31 @@ def read_bundle(path: Path) -> Bundle:
     """The bundle in `path`."""
     try:
         data = path.read_bytes()
-        bundle = jsontext.decode(data, type=Bundle)
         jsontext.check_keys(data)
-        return bundle
+        return _decoded(data)
     except InputError as error:
         raise InputError(f"not a run bundle: {error.reason}", path=path) from None
     except OSError as error:
         raise MissingFile(error.strerror or str(error), path=path) from None
+
+
+def _decoded(data: bytes) -> Bundle:
+    """A bundle of ours, or one of NeMo Evaluator, which keeps tables beside the metrics in `scores`."""
+    try:
+        return jsontext.decode(data, type=Bundle)
+    except InputError:
+        found = jsontext.decode(data)
+        benchmark = found.get("benchmark") if isinstance(found, dict) else None
+        scores = benchmark.get("scores") if isinstance(benchmark, dict) else None
+        if not isinstance(benchmark, dict) or not isinstance(scores, dict):
+            raise
+        tables = [name for name, value in scores.items() if isinstance(value, dict) and "value" not in value]
+        if not tables:
+            raise
+        metrics = {name: value for name, value in scores.items() if name not in tables}
+        return jsontext.decode(
+            jsontext.encode({**found, "benchmark": {**benchmark, "scores": metrics}}), type=Bundle
+        )
 
 
 def read_samples(path: Path) -> Iterator[SampleResult]:

@@ -191,8 +191,8 @@ def test_case_63_a_query_that_takes_too_long_is_503(database_url: str) -> None:
         for _ in range(2):
             batch = [span(metadata={"k": new_id(), "filler": "x" * 300}) for _ in range(4000)]
             assert client.spans(*batch).status == 201
-        with locked(database_url, "traces"):
-            reply = client.get("/v1/traces", project_id="default", **{"metadata.k": "no such value"})
+        with locked(database_url, "traces, spans"):
+            reply = client.get("/v1/search", project_id="default", q="no such words")
         assert (reply.status, reply.code) == (503, "QUERY_TIMEOUT")
         assert int(reply.headers["retry-after"]) > 0
         client.close()
@@ -231,7 +231,7 @@ def test_case_63_nobody_else_waits_for_long_queries(
         token = service.token("p")
         asked = 2 * READERS
         with ThreadPoolExecutor(asked) as pool:
-            with locked(url, "traces"):
+            with locked(url, "traces, trace_marks, trace_marks_start"):
                 waiting = [
                     pool.submit(service.get, "/v1/traces", project_id="p", name="rare") for _ in range(asked)
                 ]

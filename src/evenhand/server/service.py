@@ -19,9 +19,7 @@ from evenhand.store.backfills import next_step, take_step
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database
 from evenhand.store.deleting import any_removal, remove_more, retain, with_retention
-from evenhand.store.idempotency import forget_old
-from evenhand.store.people import forget_ended
-from evenhand.store.texts import forget_old_texts
+from evenhand.store.tidying import tidy
 
 log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
@@ -148,9 +146,7 @@ async def housekeeping(service: Service) -> None:
     """Forget old idempotency keys, login links, browser sessions and texts of spans that never came, now and then."""
     while True:
         try:
-            await service.database.write(forget_old)
-            await service.database.write(forget_ended)
-            await service.database.write(forget_old_texts)
+            await service.database.write(tidy)
         except Exception as error:
             log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

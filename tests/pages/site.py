@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, Request
 from tests.browser import PATIENCE
 from tests.service import ADMIN, ServiceUnderTest
 from tests.service_harness import Client
@@ -98,7 +98,7 @@ def open_tab(
     tab = context.new_page()
     tab.on("console", lambda message: troubles.append(f"console: {message.text}"))
     tab.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-    tab.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
+    tab.on("requestfailed", lambda request: _note_failed(request, troubles))
     tab.on("request", lambda request: _note_foreign(request.url, site.url, troubles))
     try:
         yield tab
@@ -106,7 +106,13 @@ def open_tab(
         context.close()
     if refusals:  # the browser itself says on the console that a page has such a status
         troubles = [one for one in troubles if "responded with a status of 4" not in one]
-    assert troubles == []
+    assert troubles == [], troubles
+
+
+def _note_failed(request: Request, troubles: list[str]) -> None:
+    """A part that did not load; one that the test's next page cut short is none."""
+    if request.failure != "net::ERR_ABORTED":
+        troubles.append(f"failed: {request.url} ({request.failure})")
 
 
 def _note_foreign(url: str, own: str, troubles: list[str]) -> None:

@@ -41,5 +41,6 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "agreement-none": lambda site: "/projects/empty/agreement",
     "settings": lambda site: "/projects/demo/settings",
     "scorers": lambda site: "/projects/demo/scorers",
-    "scorer": lambda site: "/projects/demo/scorers/llm_judge",
+    "scorer": lambda site: "/projects/demo/scorers/helpfulness",
+    "scorer-known": lambda site: "/projects/demo/scorers/llm_judge",
 }

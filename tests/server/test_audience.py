@@ -39,6 +39,7 @@ AUDIENCES = {
     ("GET", "/projects/{project_id}/scorers/{scorer_name}"): "session:read",
     ("GET", "/projects/{project_id}/settings"): "session:admin",
     ("POST", "/projects/{project_id}/settings/people"): "session:admin",
+    ("POST", "/projects/{project_id}/settings/project"): "session:admin",
     ("POST", "/projects/{project_id}/settings/people/{person_id}/link"): "session:admin",
     ("POST", "/projects/{project_id}/settings/people/{person_id}/shut-out"): "session:admin",
     ("POST", "/projects/{project_id}/settings/tokens"): "session:admin",

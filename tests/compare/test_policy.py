@@ -58,7 +58,7 @@ def test_a_limit_of_zero_is_a_limit_and_costs_go_the_other_way() -> None:
         ),
         ("version: 1\nbenchmarks:\n  a: {tier: vital}\n", r"p.yaml:3: .*tier"),
         ("version: 1\nbenchmarks:\n  a:\n    max_drop: lots\n", r"p.yaml:4: .*max_drop"),
-        ("version: 1\nversion: 1\n", r"p.yaml:2: the key 'version' is there twice"),
+        ("version: 1\nversion: 1\n", r"p.yaml:2: duplicate key 'version'"),
         ("version: 2\n", r"version"),
         ("benchmarks: {}\n", r"version"),
         ("- 1\n", r"a policy is a mapping"),

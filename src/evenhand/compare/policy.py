@@ -184,7 +184,7 @@ def _check_mapping(node: Any, known: set[str] | None, path: Path | str | None) -
         if known is not None and key not in known:
             raise InputError(f"unknown key '{key}'; known: {', '.join(sorted(known))}", path=path, line=line)
         if key in seen:
-            raise InputError(f"the key '{key}' is there twice", path=path, line=line)
+            raise InputError(f"duplicate key '{key}'", path=path, line=line)
         seen.add(key)
 
 

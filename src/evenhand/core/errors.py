@@ -33,7 +33,7 @@
 What the caller can fix is a `UserError`. A failure is never a number.
 
 `Exit` is the one table of exit statuses. 0, 1 and 2 are not in it: they are results (verdicts of `compare --strict`,
-`gate` and `ab --strict`; elsewhere 1 means "done, and something was found wanting").
+`gate` and `ab --strict`; elsewhere 1 means "done, but a check failed").
 """
 
 from collections.abc import Iterable, Mapping

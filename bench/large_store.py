@@ -80,7 +80,7 @@ def _trace(source: random.Random, moment: datetime) -> Iterator[SpanRecord]:
             model=source.choice(MODELS) if is_call else None,
             cost_pico=source.randrange(PICO // 100) if is_call and n % 2 else None,
             cost_source="reported" if is_call and n % 2 else None,
-            metadata='{"step": %d}' % n,
+            metadata=json.dumps({"step": n}),
         )
 
 

@@ -21,13 +21,13 @@ ARM = {"name": "a", "agent_command": "true"}
     ("content", "place"),
     [
         ("{", "invalid JSON"),
-        ('{"tasks": [], "arms": [{"name": "a", "name": "b"}]}', "the key 'name' is there twice"),
+        ('{"tasks": [], "arms": [{"name": "a", "name": "b"}]}', "duplicate key 'name'"),
         ("[]", "Expected `object`, got `array`"),
         ({"arms": [ARM]}, "missing required field `tasks`"),
         ({"tasks": [], "arms": [ARM]}, "field 'tasks'"),
         ({"tasks": [TASK], "arms": []}, "field 'arms'"),
-        ({"tasks": [TASK, TASK], "arms": [ARM]}, "field 'tasks[1].id': 't' is there twice"),
-        ({"tasks": [TASK], "arms": [ARM, ARM]}, "field 'arms[1].name': 'a' is there twice"),
+        ({"tasks": [TASK, TASK], "arms": [ARM]}, "field 'tasks[1].id': duplicate 't'"),
+        ({"tasks": [TASK], "arms": [ARM, ARM]}, "field 'arms[1].name': duplicate 'a'"),
         ({"tasks": [{"id": "t"}], "arms": [ARM]}, "field 'tasks[0]': needs either prompt or prompt_file"),
         (
             {"tasks": [{**TASK, "prompt_file": "x"}], "arms": [ARM]},

@@ -224,7 +224,7 @@ def test_a_rubric_file_and_the_named_rubrics(tmp_path: Path) -> None:
     assert "did you mean simpleqa" in unknown.stderr
     assert broken.returncode == 65
     assert "not a rubric" in broken.stderr
-    assert "the key 'max_score' is there twice" in twice.stderr
+    assert "duplicate key 'max_score'" in twice.stderr
 
 
 def test_bad_input_is_a_sentence(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def read_samples(path: Path) -> Iterator[SampleResult]:
                 key = (sample.problem_idx, sample.repeat)
                 if key in seen:
                     raise InputError(
-                        f"problem {key[0]} repeat {key[1]} is there twice", path=path, line=number
+                        f"duplicate entry: problem {key[0]}, repeat {key[1]}", path=path, line=number
                     )
                 seen.add(key)
                 yield sample

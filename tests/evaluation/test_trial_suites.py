@@ -26,8 +26,8 @@ ARM = {"name": "a", "agent_command": "true"}
         ({"arms": [ARM]}, "missing required field `tasks`"),
         ({"tasks": [], "arms": [ARM]}, "field 'tasks'"),
         ({"tasks": [TASK], "arms": []}, "field 'arms'"),
-        ({"tasks": [TASK, TASK], "arms": [ARM]}, "field 'tasks[1].id': duplicate name 't'"),
-        ({"tasks": [TASK], "arms": [ARM, ARM]}, "field 'arms[1].name': duplicate name 'a'"),
+        ({"tasks": [TASK, TASK], "arms": [ARM]}, "field 'tasks[1].id': duplicate 't'"),
+        ({"tasks": [TASK], "arms": [ARM, ARM]}, "field 'arms[1].name': duplicate 'a'"),
         ({"tasks": [{"id": "t"}], "arms": [ARM]}, "field 'tasks[0]': needs either prompt or prompt_file"),
         (
             {"tasks": [{**TASK, "prompt_file": "x"}], "arms": [ARM]},

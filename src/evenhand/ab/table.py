@@ -197,5 +197,5 @@ def _duplicates(
         for task, arm, repeat, a, b in found
     )
     more = f"\n  and {count - len(found)} more" if count > len(found) else ""
-    runs = "1 duplicate run" if count == 1 else f"{count} duplicate runs"
+    runs = "one duplicate run" if count == 1 else f"{count} duplicate runs"
     return InputError(f"{runs} (the same task, arm and repeat); remove one of each:{listed}{more}", path=path)

@@ -58,7 +58,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and do nothing.")
 @click.option("--treatment", help="The arm on trial, when it is not the first.")
 @click.option("--control", help="The arm to compare it with.")
-@click.option("--strict", is_flag=True, help="Make the exit status say the decision.")
+@click.option("--strict", is_flag=True, help="Use the decision as the exit status.")
 def run_command(
     suite: Path,
     arms: tuple[str, ...],

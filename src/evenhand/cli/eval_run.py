@@ -74,7 +74,7 @@ Examples:
 Exit status: 0 done, 1 some samples could not be measured (0 with --allow-errors); of a file with prompts and
 models that of gate: 0 GO, 1 NO-GO, 2 inconclusive. 64 bad usage,
 65 bad input, 66 no such file, 69 the model cannot be reached, 74 the results cannot be written,
-75 another process works on the run, 130 interrupted.
+75 another process is using the run, 130 interrupted.
 """
 
 
@@ -272,11 +272,9 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--stop", multiple=True, help="Text at which an answer ends; several times for several.")
 @click.option("--think-tags", default="think", show_default=True, help=THINK_TAGS_HELP)
 @click.option(
-    "--concurrency", "-c", type=click.IntRange(1), default=16, show_default=True, help="Calls in flight."
+    "--concurrency", "-c", type=click.IntRange(1), default=16, show_default=True, help="Calls at a time."
 )
-@click.option(
-    "--sandboxes", type=click.IntRange(1), default=4, show_default=True, help="Programs run at once."
-)
+@click.option("--sandboxes", type=click.IntRange(1), default=4, show_default=True, help="Programs at a time.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),

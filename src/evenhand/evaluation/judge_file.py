@@ -130,7 +130,7 @@ def read_samples(path: Path, tags: Sequence[str] = THINK_TAGS) -> list[SampleRes
         repeat = values.get("repeat", 0)
         key = (index if isinstance(index, int) else number, repeat if isinstance(repeat, int) else 0)
         if key in samples:
-            raise InputError(f"problem {key[0]}, repeat {key[1]} comes twice", path=path, line=row.line)
+            raise InputError(f"duplicate entry: problem {key[0]}, repeat {key[1]}", path=path, line=row.line)
         split = split_reasoning(response_text(response) or "", tags)
         samples[key] = SampleResult(
             problem_idx=key[0],

@@ -196,7 +196,7 @@ def _problems(suite: Suite) -> Iterable[tuple[str, str]]:
 def _twice(group: str, key: str, names: list[str]) -> Iterable[tuple[str, str]]:
     for place, name in enumerate(names):
         if name in names[:place]:
-            yield f"{group}[{place}].{key}", f"duplicate name '{name}'"
+            yield f"{group}[{place}].{key}", f"duplicate '{name}'"
 
 
 def _inside(name: str) -> bool:

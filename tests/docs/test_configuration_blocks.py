@@ -68,6 +68,8 @@ def test_the_script_of_the_mock_model_is_read(tmp_path: Path) -> None:
     (tmp_path / "script.jsonl").write_text(text)
     script = read_script(tmp_path / "script.jsonl")
     said = script(
-        MockCall(path="/v1/chat/completions", body={}, headers={}, prompt="2+2?", system="", model="m", seen=1)
+        MockCall(
+            path="/v1/chat/completions", body={}, headers={}, prompt="2+2?", system="", model="m", seen=1
+        )
     )
     assert "4" in str(said)  # the second of two answers that take turns

@@ -14,7 +14,7 @@ from evenhand.core.objects.reviews import Reviewed, ReviewItem, ReviewQueue
 from evenhand.core.objects.scorers import ScorerInfo
 from evenhand.core.timestamps import format_instant, now
 from evenhand.plots import reliability
-from evenhand.reports.components import Verdict
+from evenhand.reports.components import VerdictBanner
 from evenhand.reports.numbers import number
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
@@ -72,7 +72,7 @@ class People(Struct, frozen=True, kw_only=True):
     queue_path: str
     reason: str
     """Why nothing can be said; empty where something can."""
-    verdict: Verdict | None = None
+    verdict: VerdictBanner | None = None
     means: Grid | None = None
     rates: Grid | None = None
     confusion: Sequence[tuple[str, Sequence[Tab]]] = ()

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from evenhand.reports.components import Reason, Tone, Verdict
+from evenhand.reports.components import Reason, Tone, VerdictBanner
 from evenhand.server.pages.estimates import estimates_grid
 from evenhand.server.pages.grid import Cell, Grid
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from evenhand.judging.calibration import Calibration
 
 
-def verdict_of(found: "AgainstPeople", version: str) -> Verdict:
+def verdict_of(found: "AgainstPeople", version: str) -> VerdictBanner:
     """The conclusion of the labels, and what more labels would bring."""
     name, tone = _name(found.values)
     start, _, more = found.mean.sentence.partition("; ")
     reasons = [_kappa(found.values), _bias(found.values)]
     if version:
         reasons.append(Reason(f"Labels and scores are of {version} alone."))
-    return Verdict(
+    return VerdictBanner(
         name=name,
         sentence=start.rstrip(".") + ".",
         tone=tone,

@@ -35,6 +35,7 @@ from evenhand.server.pages import (
     items,
     queue_forms,
     review_queue,
+    shares,
 )
 from evenhand.server.pages import datasets as dataset_pages
 from evenhand.server.pages import experiments as experiment_pages
@@ -72,6 +73,7 @@ def all_routes() -> tuple[Route, ...]:
         *scorer_pages.ROUTES,
         *settings_page.ROUTES,
         *search_page.ROUTES,
+        *shares.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

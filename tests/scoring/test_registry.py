@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import (
+    JudgementError,
     ModelError,
     OptionError,
     SandboxUnavailable,
     ScorerTimeout,
     UnknownName,
-    VerdictError,
 )
 from evenhand.core.outcome import Failed, Scored, Unscored
 from evenhand.scoring.apply import score_sample, score_sample_async
@@ -189,7 +189,7 @@ def test_a_scorer_can_say_that_there_is_nothing_to_score() -> None:
     ("error", "kind"),
     [
         (ScorerTimeout("too long"), "scorer_timeout"),
-        (VerdictError("no verdict", reply="hm"), "grade_parse_failure"),
+        (JudgementError("no verdict", reply="hm"), "grade_parse_failure"),
         (ModelError("down", kind="rate_limit"), "rate_limit"),
         (SandboxUnavailable("none"), "sandbox_unavailable"),
         (OptionError("bad"), "invalid_option"),

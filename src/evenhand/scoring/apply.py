@@ -206,7 +206,7 @@ def _from_value(key: str, raw: Any, extracted: Any, details: dict[str, Any]) -> 
 
 def _scored(value: float, extracted: Any, details: dict[str, Any]) -> Outcome:
     if not math.isfinite(value):
-        return _bad_result(f"the scorer's value is {value}, which is no number")
+        return _bad_result(f"the scorer's value is {value}, which is not a number")
     return Scored(value=value, extracted=extracted, details=details)
 
 

@@ -20,7 +20,7 @@ RANK: dict[Role, int] = {"review": 0, "read": 1, "write": 2, "admin": 3}
 CACHE_SIZE = 10_000
 ENVIRONMENT = "environment"
 LOGIN_LINK = "login link"
-"""Whoever opened the link that the server printed."""
+"""The person who opened the link that the server printed."""
 
 
 class Access(Struct, frozen=True, kw_only=True):

@@ -126,7 +126,7 @@ class Scorers:
             )
         raise Refusal(
             "INVALID_REQUEST",
-            f"'value' is missing, and '{scorer_name[:100]}' is no scorer that this server knows.",
+            f"'value' is missing, and '{scorer_name[:100]}' is not a scorer that this server knows.",
             {"scorer_name": scorer_name[:100], "enabled": self.names},
         )
 

@@ -18,7 +18,7 @@ from evenhand.core.objects.experiments import (
 )
 from evenhand.plots.intervals import IntervalRow, interval_axis, interval_picture, interval_scale
 from evenhand.plots.intervals import Tone as PlotTone
-from evenhand.reports.components import Reason, Tone, Verdict
+from evenhand.reports.components import Reason, Tone, VerdictBanner
 from evenhand.reports.numbers import counted, number, p_text, signed
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
@@ -150,7 +150,7 @@ class ComparisonPage(PageContext, frozen=True, kw_only=True):
     other: Experiment
     dataset: tuple[str, str, int]
     """Name, address, version."""
-    verdict: Verdict
+    verdict: VerdictBanner
     state: str
     """`shown`, `open`, `incomparable`, `equivalent`, `little` or `running`."""
     progress: tuple[int, int] | None
@@ -467,7 +467,7 @@ def _shown_direction(one: ScorerComparison) -> int:
 
 def _verdict(
     found: ExperimentComparison, state: str, scorer: str, *, withheld: bool, forced: bool
-) -> Verdict:
+) -> VerdictBanner:
     name, tone, shown = _headline(found, state)
     chosen = next((one for one in found.scorer_comparisons if one.scorer_name == scorer), None)
     reasons: list[Reason] = []
@@ -496,7 +496,7 @@ def _verdict(
     step = _words(chosen.next_step) if chosen is not None and not withheld else ""
     if withheld:
         step = "Score the older outputs again with the same scorer, or compare anyway."
-    return Verdict(
+    return VerdictBanner(
         name=name,
         sentence=sentence,
         tone=tone,

@@ -3,10 +3,9 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.service import Reply, ServiceUnderTest
-
 from evenhand.core.objects.projects import Role
 from evenhand.server.http.auth import LOGIN_LINK, Access
+from tests.service import Reply, ServiceUnderTest
 
 
 class Visitor:

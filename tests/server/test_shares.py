@@ -48,7 +48,7 @@ def share(visitor: Visitor, project_id: str, kind: str, *ids: str, **more: str) 
     reply = visitor.post(f"/projects/{project_id}/shares", pairs)
     assert reply.status == 200, reply
     [link] = re.findall(r"http://[^/]+(/shared/[^<\s]+)", reply.body.decode())
-    return link.replace("&amp;", "&")
+    return str(link).replace("&amp;", "&")
 
 
 def read(service: ServiceUnderTest, path: str) -> tuple[int, str, dict[str, str]]:

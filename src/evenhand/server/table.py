@@ -36,6 +36,7 @@ from evenhand.server.pages import (
     queue_forms,
     review_queue,
     scorer,
+    shares,
 )
 from evenhand.server.pages import datasets as dataset_pages
 from evenhand.server.pages import experiments as experiment_pages
@@ -74,6 +75,7 @@ def all_routes() -> tuple[Route, ...]:
         *scorer.ROUTES,
         *settings_page.ROUTES,
         *search_page.ROUTES,
+        *shares.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

@@ -20,9 +20,9 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 NDJSON = "application/x-ndjson"
-"""The `stream_type` of a route that answers with `ndjson_answer`."""
+"""Of the `stream_types` of a route that answers with `ndjson_answer`."""
 EVENTS = "text/event-stream"
-"""The `stream_type` of a route that answers with `events_answer`."""
+"""Of the `stream_types` of a route that answers with `events_answer`."""
 HEARTBEAT_SECONDS = 15.0
 """How often an event stream without news sends a comment, so that proxies and clients see that it is alive."""
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9._-]+")

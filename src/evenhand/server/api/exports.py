@@ -29,7 +29,7 @@ from evenhand.store.traces import TraceFilter, get_trace, list_traces
 T = TypeVar("T")
 ROWS = 200
 PIECE = 256 * 1024
-PARQUET = b"application/vnd.apache.parquet"
+PARQUET = "application/vnd.apache.parquet"
 
 
 class ExportQuery(Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ def _answer(query: ExportQuery, pages: Pages[Any], kind: type[Struct], name: str
         return ndjson_answer(pages, file_name=f"{name}.jsonl")
     from evenhand.server.parquet_files import ParquetFile  # pyarrow is an extra
 
-    return StreamingAnswer(_parquet(pages, partial(ParquetFile, kind)), content_type=PARQUET)
+    return StreamingAnswer(_parquet(pages, partial(ParquetFile, kind)), content_type=PARQUET.encode())
 
 
 async def _parquet(pages: Pages[Any], make: Callable[..., Any]) -> AsyncGenerator[bytes, None]:
@@ -157,14 +157,15 @@ async def _parquet(pages: Pages[Any], make: Callable[..., Any]) -> AsyncGenerato
             yield piece
 
 
-def _route(path: str, handler: Any, query: Any, summary: str, errors: tuple[str, ...]) -> Route:
+def _route(operation: str, path: str, handler: Any, query: Any, summary: str, errors: tuple[str, ...]) -> Route:
     return Route(
+        operation=operation,
         method="GET",
         path=path,
         handler=handler,
         audience="token:read",
         query=query,
-        stream_type=NDJSON,
+        stream_types=(NDJSON, PARQUET),
         errors=errors,
         summary=summary,
         tag="Exports",
@@ -173,6 +174,7 @@ def _route(path: str, handler: Any, query: Any, summary: str, errors: tuple[str,
 
 ROUTES = (
     _route(
+        "export_dataset_items",
         "/v1/exports/datasets/{dataset_id}/items",
         items,
         ItemExport,
@@ -180,6 +182,7 @@ ROUTES = (
         ("NOT_FOUND",),
     ),
     _route(
+        "export_runs",
         "/v1/exports/experiments/{experiment_id}/runs",
         runs,
         ExportQuery,
@@ -187,6 +190,7 @@ ROUTES = (
         ("NOT_FOUND",),
     ),
     _route(
+        "export_scores",
         "/v1/exports/scores",
         scores,
         ScoreExport,
@@ -194,6 +198,7 @@ ROUTES = (
         ("PROJECT_REQUIRED", "NOT_FOUND"),
     ),
     _route(
+        "export_traces",
         "/v1/exports/traces",
         traces,
         TraceExport,

@@ -264,6 +264,7 @@ async def delete(call: Call, query: OneTraceQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="ingest_spans",
         method="POST",
         path="/v1/traces/ingest",
         handler=ingest,
@@ -285,6 +286,7 @@ ROUTES = (
         tag="Traces",
     ),
     Route(
+        operation="list_traces",
         method="GET",
         path="/v1/traces",
         handler=list_all,
@@ -296,6 +298,7 @@ ROUTES = (
         tag="Traces",
     ),
     Route(
+        operation="get_trace",
         method="GET",
         path="/v1/traces/{trace_id}",
         handler=get,
@@ -307,6 +310,7 @@ ROUTES = (
         tag="Traces",
     ),
     Route(
+        operation="delete_trace",
         method="DELETE",
         path="/v1/traces/{trace_id}",
         handler=delete,

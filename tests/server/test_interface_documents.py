@@ -68,7 +68,9 @@ def test_bodies_that_are_read_as_they_come_are_described(served: tuple[dict[str,
     lines = document["paths"]["/v1/datasets/{dataset_id}/items/import"]["post"]
     assert set(lines["requestBody"]["content"]) == {"application/x-ndjson", "application/jsonl"}
     assert "create_dataset_item" in lines["requestBody"]["description"]
-    assert lines["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/ImportReport")
+    assert lines["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith(
+        "/ImportReport"
+    )
     for route in ROUTES:
         assert bool(route.body_text) == route.reads_body, route.path
     export = document["paths"]["/v1/exports/scores"]["get"]["responses"]["200"]["content"]

@@ -247,5 +247,11 @@ ROUTES = (
         export_metrics,
         "Answer an OpenTelemetry exporter of metrics, which are not kept",
     ),
-    _route("export_langfuse_traces", LANGFUSE_TRACES, export, "Store spans sent by the SDK of Langfuse", basic=True),
+    _route(
+        "export_langfuse_traces",
+        LANGFUSE_TRACES,
+        export,
+        "Store spans sent by the SDK of Langfuse",
+        basic=True,
+    ),
 )

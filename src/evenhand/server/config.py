@@ -39,6 +39,8 @@ class RequestLimits(Struct, frozen=True, kw_only=True):
     """How long one request may have scores computed; what is left then becomes jobs."""
     wrong_tokens_per_minute: int = 60
     """Wrong tokens from one address before the answer is 429."""
+    share_views_per_minute: int = 300
+    """Views of one share link before the answer is 429."""
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):

@@ -102,10 +102,13 @@ def project_of_annotations(connection: Connection, trace_id: str) -> str | None:
 
 
 def to_dataset_item(
-    connection: Connection, annotation_id: str, dataset_id: str, *, scope: Scope
+    connection: Connection, annotation_id: str, dataset_id: str, *, scope: Scope, trace_id: str | None = None
 ) -> DatasetItem:
-    """A new item: the root span's input, and the correction as what is expected."""
+    """A new item: the root span's input, and the correction as what is expected. With `trace_id` the annotation must be
+    one of that trace."""
     annotation = get_annotation(connection, annotation_id, scope=scope)
+    if trace_id is not None and annotation.trace_id != trace_id:
+        raise not_found("annotation", annotation_id)
     trace = find_trace(
         connection, annotation.trace_id, scope=annotation.project_id, project_id=annotation.project_id
     )

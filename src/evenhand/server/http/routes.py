@@ -217,15 +217,16 @@ def decode_query(query_string: bytes, wanted: Any) -> Any:
         if key in given:
             raise Refusal("INVALID_REQUEST", f"'{key[:100]}' is given twice.", {"field": key[:100]})
         given[key] = _percent_decoded(value)
-    return _converted(given, wanted)
+    return typed_query(given, wanted)
 
 
 @cache
 def _without_parameters(wanted: Any) -> Any:
-    return _converted({}, wanted)
+    return typed_query({}, wanted)
 
 
-def _converted(given: dict[str, Any], wanted: Any) -> Any:
+def typed_query(given: dict[str, Any], wanted: Any) -> Any:
+    """Decoded parameters as `wanted`."""
     if wanted is dict:
         return given
     if getattr(wanted, "empty_is_absent", False):

@@ -303,7 +303,7 @@ def _text_of(value: str, name: str, *, as_json: bool) -> str:
     try:
         decode(value.encode())
     except InputError as error:
-        raise Refusal("INVALID_REQUEST", f"'{name}' is no JSON: {error}", {"field": name}) from None
+        raise Refusal("INVALID_REQUEST", f"'{name}' is not JSON: {error}", {"field": name}) from None
     return value
 
 

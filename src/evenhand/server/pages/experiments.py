@@ -43,6 +43,7 @@ from evenhand.store.datasets import get_dataset, read_items
 from evenhand.store.pages import has_more
 from evenhand.store.runs import RunFilter, list_runs
 from evenhand.store.summaries import read_summary
+from evenhand.store.writer import Work
 
 LISTING = "experiments page"
 RUNS = "runs page"
@@ -305,8 +306,16 @@ class ExperimentPage(PageContext, frozen=True, kw_only=True):
 
 
 async def experiment(call: Call, query: ExperimentQuery) -> Answer:
-    project_id, experiment_id = call.params["project_id"], call.params["experiment_id"]
-    here = here_of(call, query)
+    ids = [call.params["experiment_id"]]
+    work = await open_experiment(call, call.params["project_id"], ids, query, here_of(call, query))
+    return await respond(call, work, query, search=bool(query.scorer))
+
+
+async def open_experiment(
+    call: Call, project_id: str, ids: Sequence[str], query: ExperimentQuery, here: Here
+) -> Work[ExperimentPage]:
+    """What reads the page of an experiment, in its project or behind a share link."""
+    [experiment_id] = ids
     start = tuple(read_cursor(query.cursor, RUNS, 2)) if query.cursor else None
     wanted = RunFilter(
         scorer_name=query.scorer or None,
@@ -334,11 +343,12 @@ async def experiment(call: Call, query: ExperimentQuery) -> Answer:
             title=kept.experiment.name,
             here=here,
             crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
+            shared_as=("experiment", experiment_id),
             experiment=kept.experiment,
             dataset=found_datasets.get(kept.experiment.dataset_id),
             summary=summary,
             tiles=[_tile(one) for one in summary.scores_by_scorer.values()],
-            grid=_runs_grid(runs, scorers, items, here, query, project_id),
+            grid=_runs_grid(runs, scorers, items, here, query, project_id, traces=not call.is_public),
             opened=_open_run(opened, items, project_id) if opened else None,
             query=query,
             scorers=scorers,
@@ -349,7 +359,7 @@ async def experiment(call: Call, query: ExperimentQuery) -> Answer:
             first=here() if query.cursor else "",
         )
 
-    return await respond(call, work, query, search=wanted.scorer_name is not None)
+    return work
 
 
 def _place(last: tuple[Run, float | None]) -> list[str]:
@@ -400,6 +410,8 @@ def _runs_grid(
     here: Here,
     query: ExperimentQuery,
     project_id: str,
+    *,
+    traces: bool,
 ) -> Grid:
     def sort_of(name: str) -> str:
         current = query.sort if query.scorer == name else ""
@@ -423,7 +435,7 @@ def _runs_grid(
             )
             for name in scorers
         ),
-        Column(name="Trace"),
+        *([Column(name="Trace")] if traces else []),
     ]
     rows = []
     for run in runs:
@@ -445,7 +457,7 @@ def _runs_grid(
                     Cell(text=one_line(run.output)),
                     Cell(text=str(run.repeat), value=run.repeat),
                     *(_score_cell(newest.get(name)) for name in scorers),
-                    trace,
+                    *([trace] if traces else []),
                 ],
             )
         )

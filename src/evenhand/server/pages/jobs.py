@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from evenhand.core.objects.jobs import Job, JobStatus
 from evenhand.core.timestamps import now
+from evenhand.reports.numbers import counted
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
@@ -153,7 +154,7 @@ async def retry_all(call: Call, form: NoFields) -> Answer:
     call.service.jobs.wake()
     more = " There are more." if done.more else ""
     return await redirect(
-        call, project_path(project_id, "jobs"), f"{done.retried_count:,} jobs are tried again.{more}"
+        call, project_path(project_id, "jobs"), f"Tried again: {counted(done.retried_count, 'job')}.{more}"
     )
 
 

@@ -376,7 +376,13 @@ async def save(call: Call, form: SaveForm) -> Answer:
     project_id, trace_id = call.params["project_id"], call.params["trace_id"]
     annotation_id = call.params["annotation_id"]
     item = await call.service.database.write(
-        partial(to_dataset_item, annotation_id=annotation_id, dataset_id=form.dataset_id, scope=project_id)
+        partial(
+            to_dataset_item,
+            annotation_id=annotation_id,
+            dataset_id=form.dataset_id,
+            scope=project_id,
+            trace_id=trace_id,
+        )
     )
     names = await call.read(
         lambda connection: {

@@ -155,7 +155,6 @@ def page_route(path: str, handler: Handler, *, summary: str, role: Role = "read"
         query=query,
         summary=summary,
         tag="Pages",
-        documented=False,
     )
 
 
@@ -171,7 +170,6 @@ def form_route(path: str, handler: Handler, form: Any, *, summary: str, role: Ro
         status=303,
         summary=summary,
         tag="Pages",
-        documented=False,
     )
 
 

@@ -27,6 +27,7 @@ from evenhand.server.pages.links import project_path
 from evenhand.server.pages.tabs import Tab
 from evenhand.store import jobs as store
 from evenhand.store.connection import Connection
+from evenhand.store.pages import has_more
 
 LISTING = "jobs page"
 PAGE_ROWS = 50
@@ -73,7 +74,7 @@ async def jobs(call: Call, query: JobsQuery) -> Answer:
         rows = store.list_jobs(
             connection, project_id=project_id, status=query.status, before=start, limit=PAGE_ROWS + 1
         )
-        more = len(rows) > PAGE_ROWS
+        more = has_more(rows, PAGE_ROWS)
         failed = store.list_jobs(connection, project_id=project_id, status="failed", before=None, limit=1)
         writes = call.access.allows("write")
         return JobsPage(
@@ -88,7 +89,7 @@ async def jobs(call: Call, query: JobsQuery) -> Answer:
                 ),
             ],
             status=query.status,
-            next=here(cursor=make_cursor(LISTING, [rows[PAGE_ROWS - 1].job_id])) if more else "",
+            next=here(cursor=make_cursor(LISTING, [rows[:PAGE_ROWS][-1].job_id])) if more else "",
             first=here() if query.cursor else "",
             any_failed=bool(failed),
             path=project_path(project_id, "jobs"),

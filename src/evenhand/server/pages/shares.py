@@ -244,6 +244,5 @@ ROUTES = (
         query=dict,
         summary="What a share link shows",
         tag="Pages",
-        documented=False,
     ),
 )

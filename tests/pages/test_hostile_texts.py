@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Request
 from tests.pages.hostile import EVERYTHING, JUDGE, PROJECT, Hostile
 from tests.pages.payloads import PAYLOADS
 from tests.pages.site import Site, open_tab
@@ -203,15 +203,15 @@ def test_reports_of_the_command_line_run_nothing(browser: Browser, tmp_path: Pat
     assert len(pages) >= 3, pages
     for page in pages:
         tab = browser.new_page(viewport={"width": 1100, "height": 800})
-        asked: list[str] = []
-        tab.on("request", lambda request, asked=asked: asked.append(request.url))  # type: ignore[misc]  # bound now
+        asked: list[Request] = []
+        tab.on("request", asked.append)
         tab.goto(page.as_uri())
         tab.locator("summary").evaluate_all("all => all.forEach(one => one.parentElement.open = true)")
         assert tab.evaluate("window.hit") is None, page.name
         assert (
             tab.locator("main img, main iframe, main [onerror], main [onload], main [onfocus]").count() == 0
         )
-        assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+        assert [one.url for one in asked if not one.url.startswith(("file:", "data:"))] == []
         for width in (1100, 360):
             tab.set_viewport_size({"width": width, "height": 800})
             assert tab.evaluate("document.documentElement.scrollWidth") == width, (page.name, width)

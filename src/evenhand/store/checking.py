@@ -25,6 +25,7 @@ from evenhand.store.totals import (
     scorer_totals,
 )
 from evenhand.store.trace_marks import LENGTH, last_unmarked, marks_of
+from evenhand.store.trace_totals import STRETCH, TRACE_COLUMNS, TraceTotals, totals_of
 from evenhand.store.versions import Computed, VersionKey, VersionTotals, version_totals, with_computed
 
 CHUNK = 2_000
@@ -42,6 +43,8 @@ def check(connection: Connection) -> Iterator[str]:
         return  # what the counting relies upon is not there
     yield from _check_datasets(connection)
     yield from _check_traces(connection)
+    yield from _check_trace_totals(connection)
+    yield from _check_blocks(connection)
     yield from _check_hours(connection)
     last = ""
     while rows := connection.all(
@@ -191,6 +194,58 @@ def _check_traces(connection: Connection) -> Iterator[str]:
             yield from _compare(what, ("models",), (named,), (models.get(key, []),))
         yield from _check_costs(connection, keys)
         last = rows[-1][0]
+
+
+def _check_trace_totals(connection: Connection) -> Iterator[str]:
+    """What the traces of a stretch of time come to; sums of durations are floats."""
+    counted: defaultdict[tuple[str, str], TraceTotals] = defaultdict(TraceTotals)
+    last = ""
+    while rows := connection.all(
+        f"SELECT {TRACE_COLUMNS}, project_id FROM traces WHERE trace_key > ? ORDER BY trace_key LIMIT ?",  # noqa: S608  constant columns
+        last,
+        CHUNK,
+    ):
+        for *row, project_id in rows:
+            place = (project_id, row[0][:STRETCH])
+            counted[place] = counted[place].plus(totals_of(tuple(row)))
+        last = rows[-1][0]
+    names = TraceTotals._fields
+    kept = {
+        row[:2]: TraceTotals(*row[2:])
+        for row in connection.all(
+            f"SELECT project_id, stretch, {', '.join(names)} FROM trace_totals"  # noqa: S608  constant columns
+        )
+    }
+    yield from _first(
+        finding
+        for place in sorted({*kept, *counted})
+        for finding in _compare_totals(place, kept.get(place, TraceTotals()), counted[place])
+    )
+
+
+def _compare_totals(place: tuple[str, str], kept: TraceTotals, counted: TraceTotals) -> Iterator[str]:
+    what = f"traces of {place[0]} from {place[1]} on"
+    if abs(kept.duration_ms - counted.duration_ms) > 1e-6 * max(1.0, counted.duration_ms):
+        yield f"{what}: duration_ms is {kept.duration_ms}, counted {counted.duration_ms}"
+    # Dollars and picodollars mean their sum: how it is divided depends on the order of arrivals.
+    exact = [
+        (*(value for name, value in zip(one._fields, one, strict=True) if name in _EXACT), one.total_pico)
+        for one in (kept, counted)
+    ]
+    yield from _compare(what, (*_EXACT, "cost"), *exact)
+
+
+_EXACT = ("trace_count", "span_count", "failed_count", "timed_count", "tokens", "cost_known", "cost_unknown")
+
+
+def _check_blocks(connection: Connection) -> Iterator[str]:
+    """Every block that spans are in is listed, so that they are found by their ids."""
+    listed: dict[int, int] = dict(connection.all("SELECT number, span_count FROM span_blocks"))
+    for block, count in connection.all("SELECT block, COUNT(*) FROM spans GROUP BY block ORDER BY block"):
+        if block not in listed:
+            yield f"{count} spans are in block {block}, which is not listed"
+        elif count > listed[block]:
+            yield f"block {block}: span_count is {listed[block]}, counted {count}"
 
 
 def _check_costs(connection: Connection, keys: Sequence[str]) -> Iterator[str]:

@@ -167,7 +167,7 @@ def _check_traces(connection: Connection) -> Iterator[str]:
     last = ""
     while rows := connection.all(
         "SELECT trace_key, id, project_id, span_count, error_count, tokens, annotation_count, root_span_id, root_name,"
-        " root_duration_ms, metadata, facets, models FROM traces WHERE trace_key > ? ORDER BY trace_key LIMIT ?",
+        " root_duration_ms, metadata, facets, models, started_us FROM traces WHERE trace_key > ? ORDER BY trace_key LIMIT ?",
         last,
         CHUNK,
     ):
@@ -175,12 +175,23 @@ def _check_traces(connection: Connection) -> Iterator[str]:
         spans, annotations = _spans_of(connection, keys), _annotations_of(connection, keys)
         models, roots = _models_of(connection, keys), _roots_of(connection, keys)
         yield from _first(_missing_marks(connection, rows, models, roots))
-        for key, trace_id, project_id, count, errors, tokens, annotated, root_id, *facts, lines in rows:
+        for (
+            key,
+            trace_id,
+            project_id,
+            count,
+            errors,
+            tokens,
+            annotated,
+            root_id,
+            *facts,
+            lines,
+            start,
+        ) in rows:
             what = f"trace {trace_id} of {project_id}"
-            *counted, root_count = spans.get(key, (0, 0, 0, 0))
-            yield from _compare(
-                what, ("span_count", "error_count", "tokens"), (count, errors, tokens), counted
-            )
+            *counted, root_count = spans.get(key, (0, 0, 0, 0, 0))
+            names = ("span_count", "error_count", "tokens", "started_us")
+            yield from _compare(what, names, (count, errors, tokens, start), counted)
             own, every = annotations.get(key, (0, 0))
             if annotated not in (own, every):
                 yield f"{what}: annotation_count is {annotated}, counted {own}"
@@ -318,10 +329,10 @@ _ROOT_FACTS = ("root_name", "root_duration_ms", "metadata", "facets")
 
 
 def _spans_of(connection: Connection, keys: Sequence[str]) -> dict[str, Sequence[int]]:
-    """Spans, errors, tokens and roots, by trace."""
+    """Spans, errors, tokens, the first start and roots, by trace."""
     rows = connection.look_up(
         "trace_key, COUNT(*), COUNT(error),"
-        " SUM(CASE WHEN is_total = 0 THEN COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0) ELSE 0 END),"
+        " SUM(CASE WHEN is_total = 0 THEN COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0) ELSE 0 END), MIN(start_us),"
         " COUNT(CASE WHEN parent_span_id IS NULL THEN 1 END)",
         "FROM spans WHERE trace_key IN [?] GROUP BY trace_key",
         keys,

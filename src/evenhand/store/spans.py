@@ -25,10 +25,12 @@ from evenhand.store.trace_totals import TraceTotals, add_totals, cost_parts
 _TRACE_COLUMNS = (
     "trace_key", "id", "created_at", "root_span_id", "root_name", "root_duration_ms", "metadata", "facets", "models",
     "span_count", "error_count", "tokens", "session_id", "user_id", "cost_pico", "cost_known", "cost_unknown",
+    "started_us",
 )  # fmt: skip
 _UPDATE_TRACE = """UPDATE traces SET root_span_id = ?, root_name = ?, root_duration_ms = ?, metadata = ?, facets = ?,
     models = ?, span_count = span_count + ?, error_count = error_count + ?, tokens = tokens + ?,
-    session_id = ?, user_id = ?, cost_pico = ?, cost_known = cost_known + ?, cost_unknown = cost_unknown + ?
+    session_id = ?, user_id = ?, cost_pico = ?, cost_known = cost_known + ?, cost_unknown = cost_unknown + ?,
+    started_us = ?
     WHERE trace_key = ?"""
 
 
@@ -42,6 +44,7 @@ class Stored(NamedTuple):
     user_id: str | None
     cost_pico: int | None
     error_count: int
+    started_us: int
 
 
 class Known(NamedTuple):
@@ -96,7 +99,7 @@ def look(connection: Connection, batch: Batch) -> Known:
         rules = ask_rules(connection, batch.project_id)
         traces = connection.look_up(
             "id, trace_key, models, root_span_id, root_name, root_duration_ms, metadata, facets, session_id, user_id,"
-            " cost_pico, error_count",
+            " cost_pico, error_count, started_us",
             "FROM traces WHERE id IN [?] AND project_id = ?",
             list(batch.by_trace),
             batch.project_id,
@@ -289,6 +292,7 @@ def _write(connection: Connection, beside: Known, batch: Batch) -> dict[str, str
             new += (
                 key, trace_id, created_at_of(key), *facts, with_models("", arriving.models), *arriving.counts,
                 arriving.session_id, arriving.user_id, sum_of_costs(None, arriving.cost_pico), *arriving.calls,
+                arriving.started_us,
             )  # fmt: skip
             session_id = arriving.session_id
         else:
@@ -302,7 +306,8 @@ def _write(connection: Connection, beside: Known, batch: Batch) -> dict[str, str
             known.append((
                 *facts, with_models(stored.models, arriving.models), *arriving.counts,
                 session_id, user_id,
-                sum_of_costs(stored.cost_pico, arriving.cost_pico), *arriving.calls, key,
+                sum_of_costs(stored.cost_pico, arriving.cost_pico), *arriving.calls,
+                min(stored.started_us, arriving.started_us), key,
             ))  # fmt: skip
         if session_id is not None:
             sessions[session_id] = None

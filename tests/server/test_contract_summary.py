@@ -40,8 +40,15 @@ def test_traces_are_counted_with_errors_and_durations_of_roots(client: Client) -
     )
     got = client.get(f"/v1/projects/{client.project}/summary").body["traces"]
     # 1 of 3 traces: 0.333 to three decimals; roots with a duration: (1000 + 2000) / 2
-    expected = {"count": 3, "error_count": 1, "error_rate": 0.333, "avg_duration_ms": 1500}
-    expected |= {"tokens": 0, "cost_usd": None, "cost_known_share": None}
+    expected = {
+        "count": 3,
+        "error_count": 1,
+        "error_rate": 0.333,
+        "avg_duration_ms": 1500,
+        "tokens": 0,
+        "cost_usd": None,
+        "cost_known_share": None,
+    }
     assert got == {"last_24h": expected, "last_7d": expected}
 
 

@@ -143,14 +143,14 @@ def test_a_wrong_count_of_a_trace_is_found(database_url: str) -> None:
     database.write_now(lambda c: c.run("UPDATE traces SET error_count = 2 WHERE id = 'trace-1'"))
     database.close()
     wrong = CliRunner().invoke(db, ["check", "--database", database_url])
-    *found, totals, count = wrong.output.splitlines()
+    *found, totals, last = wrong.output.splitlines()
     assert found == [
         "trace trace-1 of default: error_count is 2, counted 0",
         "trace trace-3 of default: span_count is 9, counted 3",
         "trace trace-3 of default: tokens is 1, counted 15",
     ]
     assert totals.startswith("traces of default from ")
-    assert count == "4 faults."
+    assert last == "4 faults."
 
 
 DAMAGES = {

@@ -43,7 +43,7 @@ GateVerdict = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 EXIT_STATUS: dict[GateVerdict, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 2}
 
 
-class MetricGate(Struct, frozen=True, kw_only=True):
+class MetricCheck(Struct, frozen=True, kw_only=True):
     """One metric of one benchmark against its limit."""
 
     benchmark: str
@@ -107,7 +107,7 @@ class GateReport(Struct, frozen=True, kw_only=True):
     """May it ship?"""
     sentence: str
     """The verdict in one sentence."""
-    gates: list[MetricGate]
+    gates: list[MetricCheck]
     """Every metric, those that decide first."""
     alpha: float
     """The error rate of the gate as a whole."""
@@ -131,7 +131,7 @@ def run_gate(
         f"benchmark '{name}' was run but is not in the policy: not gated"
         for name in sorted((base.keys() | candidate.keys()) - set(names))
     ]
-    gates: list[MetricGate] = []
+    gates: list[MetricCheck] = []
     changes: dict[str, list[str]] = {}
     for name in names:
         limits = limits_of(policy, name)
@@ -179,15 +179,15 @@ def _treatments(changes: Mapping[str, Sequence[str]], benchmarks: int) -> list[s
     ]
 
 
-def _missing(limit: Limit, reason: str) -> MetricGate:
-    return MetricGate(
+def _missing(limit: Limit, reason: str) -> MetricCheck:
+    return MetricCheck(
         benchmark=limit.benchmark, metric=limit.metric, tier=limit.tier, status="MISSING", reasons=[reason]
     )
 
 
 def _measure(
     limit: Limit, base: RunResults, candidate: RunResults, alpha: float, cluster_field: str | None
-) -> MetricGate:
+) -> MetricCheck:
     values = paired_values(limit.metric, base, candidate)
     if len(values.base) == 0:
         return _missing(limit, f"no problem has the metric '{limit.metric}' on both sides")
@@ -201,7 +201,7 @@ def _measure(
     groups = cluster_codes(base, candidate, values.problems, options)
     lower, upper = _bounds(worse, alpha, scale, groups)
     extremes = [None if one is None else _damage(limit, one.base, one.candidate) for one in (worst, best)]
-    return MetricGate(
+    return MetricCheck(
         benchmark=limit.benchmark,
         metric=limit.metric,
         tier=limit.tier,
@@ -294,8 +294,8 @@ def _breach_p_value(
 
 
 def _decided(
-    gates: list[MetricGate], limits: Mapping[tuple[str, str], Limit], alpha: float
-) -> list[MetricGate]:
+    gates: list[MetricCheck], limits: Mapping[tuple[str, str], Limit], alpha: float
+) -> list[MetricCheck]:
     """The gates with corrected p-values and their statuses."""
     gated = {
         i: gate.p_value
@@ -328,7 +328,7 @@ def _decided(
     return decided
 
 
-def _status(gate: MetricGate, limit: Limit, alpha: float) -> tuple[Status, str]:
+def _status(gate: MetricCheck, limit: Limit, alpha: float) -> tuple[Status, str]:
     assert gate.damage is not None
     assert gate.limit is not None
     if not limit.require_significance:
@@ -358,7 +358,7 @@ def _status(gate: MetricGate, limit: Limit, alpha: float) -> tuple[Status, str]:
     )
 
 
-def _beyond(gate: MetricGate) -> bool:
+def _beyond(gate: MetricCheck) -> bool:
     return gate.damage is not None and gate.limit is not None and gate.damage > gate.limit
 
 
@@ -366,7 +366,7 @@ def _corrected(p_value: float) -> str:
     return f"(p = {p_value:.3g} after Holm's correction for all gated metrics)"
 
 
-def _covered(gate: MetricGate, limit: Limit, worst: float | None) -> bool:
+def _covered(gate: MetricCheck, limit: Limit, worst: float | None) -> bool:
     """Whether what is missing may be left out: there is little of it, or even at its worst the limit holds."""
     if min(gate.base_coverage, gate.candidate_coverage) >= limit.min_coverage:
         return True
@@ -380,7 +380,7 @@ def _missing_words(limit: Limit) -> str:
     )
 
 
-def _coverage_line(gate: MetricGate) -> str:
+def _coverage_line(gate: MetricCheck) -> str:
     if gate.base_coverage == gate.candidate_coverage == 1.0 and gate.problems == gate.possible:
         every = (
             "the only problem is there" if gate.possible == 1 else f"all {gate.possible:,} problems are there"
@@ -397,7 +397,7 @@ def _coverage_line(gate: MetricGate) -> str:
     )
 
 
-def _verdict(gates: list[MetricGate]) -> tuple[GateVerdict, str]:
+def _verdict(gates: list[MetricCheck]) -> tuple[GateVerdict, str]:
     required = [gate for gate in gates if gate.tier != "advisory"]
     broken = [gate for gate in required if gate.status == "BREACH"]
     open_ = [gate for gate in required if gate.status in ("MISSING", "INSUFFICIENT_EVIDENCE")]
@@ -426,7 +426,7 @@ def _verdict(gates: list[MetricGate]) -> tuple[GateVerdict, str]:
     return "GO", f"Ship: {which}{_unproven(required)}{alike}."
 
 
-def _unproven(gates: list[MetricGate]) -> str:
+def _unproven(gates: list[MetricCheck]) -> str:
     """Which of the metrics were decided by their estimates alone."""
     found = [gate for gate in gates if not gate.proven]
     if not found:
@@ -435,7 +435,7 @@ def _unproven(gates: list[MetricGate]) -> str:
     return f" (not proven{which}: the policy lets the estimate decide)"
 
 
-def _names(gates: list[MetricGate]) -> str:
+def _names(gates: list[MetricCheck]) -> str:
     names = [
         gate.benchmark if gate.metric == "mean_reward" else f"{gate.benchmark} ({gate.metric})"
         for gate in gates

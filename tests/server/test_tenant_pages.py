@@ -24,40 +24,54 @@ ANOTHER = {"base_id": "experiment_id", "other_id": "experiment_id"}
 """Parameters that name an object of a kind that another parameter is called after."""
 NO_OBJECT = {"which": "input", "scorer_name": "regex"}
 """Parameters that name nothing of a project, with a value."""
-FORMS: dict[str, dict[str, str]] = {
-    "POST /projects/{project_id}/datasets": {"name": "n"},
-    "POST /projects/{project_id}/datasets/{dataset_id}/items": {"input": "1"},
-    "POST /projects/{project_id}/traces/{trace_id}/annotations": {"label": "x"},
-    "POST /projects/{project_id}/traces/{trace_id}/annotations/{annotation_id}/item": {
-        "dataset_id": "{dataset_id}"
-    },
-    "POST /projects/{project_id}/queue/{trace_id}/annotations/{annotation_id}/item": {
-        "dataset_id": "{dataset_id}"
-    },
-    "POST /projects/{project_id}/queue/{trace_id}": {"label": "correct"},
-    "POST /projects/{project_id}/rules": {"name": "n", "scorer_name": "levenshtein"},
-    "POST /projects/{project_id}/rules/{rule_id}": {"paused": "true"},
-    "POST /projects/{project_id}/queues": {
-        "name": "n",
-        "title": "Label",
-        "kind": "label",
-        "labels": "a, b",
-        "good": "a",
-    },
-    "POST /projects/{project_id}/queues/{queue_id}/add": {
-        "source": "experiment",
-        "experiment_id": "{experiment_id}",
-    },
-    "POST /projects/{project_id}/queues/{queue_id}/items/{review_item_id}/review": {"f0": "correct"},
-    "POST /projects/{project_id}/queues/{queue_id}/items/{review_item_id}/adjudicate": {
-        "f0": "correct",
-        "reason": "r",
-    },
-    "POST /projects/{project_id}/queues/{queue_id}/items/{review_item_id}/flag": {"reason": "r"},
-    "POST /projects/{project_id}/settings/people": {"name": "n"},
-    "POST /projects/{project_id}/settings/tokens": {"name": "n"},
+Fields = dict[str, list[str]]
+FORMS: dict[str, list[dict[str, str]]] = {
+    "POST /projects/{project_id}/datasets": [{"name": "n"}],
+    "POST /projects/{project_id}/datasets/{dataset_id}/items": [{"input": "1"}],
+    "POST /projects/{project_id}/traces/{trace_id}/annotations": [{"label": "x"}],
+    "POST /projects/{project_id}/traces/{trace_id}/annotations/{annotation_id}/item": [
+        {"dataset_id": "{dataset_id}"}
+    ],
+    "POST /projects/{project_id}/queue/{trace_id}/annotations/{annotation_id}/item": [
+        {"dataset_id": "{dataset_id}"}
+    ],
+    "POST /projects/{project_id}/queue/{trace_id}": [{"label": "correct"}],
+    "POST /projects/{project_id}/rules": [{"name": "n", "scorer_name": "levenshtein"}],
+    "POST /projects/{project_id}/rules/{rule_id}": [{"paused": "true"}],
+    "POST /projects/{project_id}/queues": [
+        {
+            "name": "n",
+            "title": "Label",
+            "kind": "label",
+            "labels": "a, b",
+            "good": "a",
+        }
+    ],
+    "POST /projects/{project_id}/queues/{queue_id}/add": [
+        {
+            "source": "experiment",
+            "experiment_id": "{experiment_id}",
+        }
+    ],
+    "POST /projects/{project_id}/queues/{queue_id}/items/{review_item_id}/review": [{"f0": "correct"}],
+    "POST /projects/{project_id}/queues/{queue_id}/items/{review_item_id}/adjudicate": [
+        {
+            "f0": "correct",
+            "reason": "r",
+        }
+    ],
+    "POST /projects/{project_id}/queues/{queue_id}/items/{review_item_id}/flag": [{"reason": "r"}],
+    "POST /projects/{project_id}/settings/people": [{"name": "n"}],
+    "POST /projects/{project_id}/settings/project": [{"name": "n"}],
+    "POST /projects/{project_id}/shares": [
+        {"kind": "trace", "object_id": "{trace_id}"},
+        {"kind": "experiment", "object_id": "{experiment_id}"},
+        {"kind": "comparison", "object_id": "{experiment_id} {own_experiment_id}"},
+        {"kind": "comparison", "object_id": "{own_experiment_id} {experiment_id}"},
+    ],
+    "POST /projects/{project_id}/settings/tokens": [{"name": "n"}],
 }
-"""What a form holds; `{parameter}` stands for an object of that kind."""
+"""The forms to send; `{parameter}` stands for an object of that kind, a space for a field that is given twice."""
 QUERIES: dict[str, list[dict[str, str]]] = {
     "GET /projects/{project_id}/compare": [{"pick": "{experiment_id}"}],
     "GET /projects/{project_id}/experiments/{experiment_id}": [{"open": "{run_id}"}, {"of": "{run_id}"}],
@@ -85,7 +99,12 @@ def objects(client: Client) -> dict[str, str]:
     client.spans(span(trace_id=trace_id, input=MARK, output=MARK, session_id=session))
     client.made("/v1/annotations", {"trace_id": trace_id, "annotator": MARK, "label": "x"})
     assert client.post(f"/v1/traces/{found['trace_id']}/queue").status == 200
-    return {**found, "session_id": session}
+    visitor = Visitor(client)
+    path = f"/projects/{client.project}/shares"
+    visitor.send("POST", path, {"kind": ["trace"], "object_id": [found["trace_id"]]})
+    [share] = re.findall(r"/shares/([^/\"]+)/revoke", visitor.send("GET", path).raw.decode())
+    visitor.close()
+    return {**found, "session_id": session, "share_id": share, "own_experiment_id": found["experiment_id"]}
 
 
 class Visitor:
@@ -99,15 +118,17 @@ class Visitor:
         page = self.send("GET", f"/projects/{client.project}/settings")
         [self._secret, *_] = re.findall(r'name="_secret" value="([^"]+)"', page.raw.decode())
 
-    def send(self, method: str, path: str, fields: dict[str, str] | None = None) -> Reply:
+    def send(self, method: str, path: str, fields: Fields | None = None) -> Reply:
         headers = {"Cookie": self._cookie, "Sec-Fetch-Site": "same-origin"}
         if method == "GET":
-            return self._client.request("GET", f"{path}?{urlencode(fields or {})}", headers=headers)
+            return self._client.request(
+                "GET", f"{path}?{urlencode(fields or {}, doseq=True)}", headers=headers
+            )
         if path.endswith("/import"):
             kind_, form = multipart({"_secret": self._secret}, b'{"input": 1}\n')
         else:
             kind_ = "application/x-www-form-urlencoded"
-            form = urlencode({"_secret": self._secret, **(fields or {})}).encode()
+            form = urlencode({"_secret": [self._secret], **(fields or {})}, doseq=True).encode()
         return self._client.request(method, path, form, {**headers, "Content-Type": kind_})
 
     def close(self) -> None:
@@ -127,25 +148,33 @@ def path_of(route: Route, values: Values) -> str:
     )
 
 
-def fields_of(form: dict[str, str], values: Values) -> dict[str, str]:
-    return {name: text.format(**values) for name, text in form.items()}
+def fields_of(form: dict[str, str], values: Values) -> Fields:
+    return {name: text.format(**values).split(" ") for name, text in form.items()}
 
 
 def names_in(form: dict[str, str]) -> set[str]:
     return {name for text in form.values() for name in PATH_PARAMETER.findall(text)}
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=label)
-def test_a_foreign_object_in_an_address_or_a_form_is_not_found(client: Client, route: Route) -> None:
+@pytest.mark.parametrize(
+    ("route", "form"),
+    [
+        pytest.param(route, form, id=f"{label(route)} {number}" if number else label(route))
+        for route in ROUTES
+        for number, form in enumerate(FORMS.get(label(route), [{}]))
+    ],
+)
+def test_a_foreign_object_in_an_address_or_a_form_is_not_found(
+    client: Client, route: Route, form: dict[str, str]
+) -> None:
     foreign = objects(client)
     own_project = f"own-{new_id()}"
     client.made("/v1/projects", {"id": own_project, "name": "own"})
     own_client = client.again(project=own_project)
     own = objects(own_client)
     visitor = Visitor(own_client)
-    form = FORMS.get(label(route), {})
-    used = {kind(name) for name in PATH_PARAMETER.findall(route.path) if name not in NO_OBJECT} | names_in(
-        form
+    used = {kind(name) for name in PATH_PARAMETER.findall(route.path) if name not in NO_OBJECT} | (
+        names_in(form) - {"own_experiment_id"}
     )
     before = everything(client, foreign)
     for name in [*sorted(used), None]:

@@ -91,7 +91,6 @@ async def datasets(call: Call, query: DatasetsQuery) -> Answer:
         return DatasetsPage(
             title="Datasets",
             here=here,
-            crumbs=(Crumb(project_id, project_path(project_id, "dashboard")),),
             grid=_list_grid(shown, moment, project_id),
             create=project_path(project_id, "datasets"),
             next=here(cursor=make_cursor(LISTING, [shown[-1].id])) if has_more(found, PAGE_ROWS) else "",

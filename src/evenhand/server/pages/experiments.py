@@ -105,7 +105,6 @@ async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
         return ExperimentsPage(
             title="Experiments",
             here=here,
-            crumbs=(Crumb(project_id, project_path(project_id, "dashboard")),),
             grid=_list_grid(shown, summaries, datasets, columns, moment, project_id),
             compare=project_path(project_id, "compare"),
             hidden_scorers=len(names) - len(columns),
@@ -148,7 +147,10 @@ def _list_grid(
         Column(name="Dataset"),
         Column(name="Status"),
         Column(name="Runs", kind="num"),
-        *(Column(name=name, kind="num", picture=_axis(scales[name])) for name in names),
+        *(
+            Column(name=name, kind="text" if scales[name] is None else "num", picture=_axis(scales[name]))
+            for name in names
+        ),
         Column(name="Age", kind="num", order="descending"),
     ]
     rows = []

@@ -118,13 +118,11 @@ def time_range(spans: Sequence[SpanRow]) -> tuple[int, int]:
     """When the first of them starts, and when the last one ends; microseconds."""
     if not spans:
         return 0, 0
-    start = min(span.start_us for span in spans)
+    starts = [span.start_us for span in spans]
     # Most spans have ended: their ends need no function call each.
     ends = [span.end_us for span in spans if span.end_us is not None]
-    others = [_end(span) for span in spans if span.end_us is None]
-    return start, max(
-        max(ends, default=start), max(others, default=start), max(span.start_us for span in spans)
-    )
+    ends += [_end(span) for span in spans if span.end_us is None]
+    return min(starts), max(*starts, *ends)
 
 
 def _end(span: SpanRow) -> int:

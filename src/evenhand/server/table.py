@@ -27,6 +27,7 @@ from evenhand.server.api import (
 )
 from evenhand.server.http.routes import Route
 from evenhand.server.pages import (
+    ab,
     agreement,
     assets,
     comparison,
@@ -74,6 +75,7 @@ def all_routes() -> tuple[Route, ...]:
         *settings_page.ROUTES,
         *search_page.ROUTES,
         *shares.ROUTES,
+        *ab.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

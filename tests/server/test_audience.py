@@ -37,6 +37,7 @@ AUDIENCES = {
     ("GET", "/projects/{project_id}/agreement"): "session:read",
     ("GET", "/projects/{project_id}/scorers"): "session:read",
     ("GET", "/projects/{project_id}/scorers/{scorer_name}"): "session:read",
+    ("GET", "/live"): "session:read",
     ("GET", "/projects/{project_id}/ab"): "session:read",
     ("POST", "/projects/{project_id}/ab"): "session:write",
     ("GET", "/projects/{project_id}/ab/of"): "session:read",

@@ -52,6 +52,7 @@ def read_analysis(data: bytes) -> AbReport:
     What the pictures of runs and tasks are drawn from is not in the file: the profile is empty.
     """
     given = jsontext.decode(data)
+    jsontext.check_keys(data)
     if not isinstance(given, dict) or "gates" not in given:
         raise InputError("this is no analysis.json: `evenhand ab analyze` writes one")
     own = {name: value for name, value in given.items() if name != "paired"}

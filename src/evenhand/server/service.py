@@ -15,6 +15,7 @@ from evenhand.server.ingest.costs import PriceBook
 from evenhand.server.jobs.judge_models import JudgeModels
 from evenhand.server.jobs.runner import JobRunner
 from evenhand.server.jobs.scorers import Scorers
+from evenhand.server.live import LiveHub
 from evenhand.store.backfills import next_step, take_step
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database
@@ -56,6 +57,7 @@ class Service:
         self.scorers = Scorers(models, [*config.scorers, *models.scorers], think_tags=config.think_tags)
         self.prices = PriceBook(models.prices)
         self.jobs = JobRunner(database, models, self.scorers)
+        self.live = LiveHub(database)
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.stopping = False
         self._backfills = asyncio.Event()

@@ -206,7 +206,7 @@ class _Read(NamedTuple):
 async def comparison(call: Call, query: ComparisonQuery) -> Answer:
     ids = [call.params["base_id"], call.params["other_id"]]
     work = await open_comparison(call, call.params["project_id"], ids, query, here_of(call, query))
-    return await respond(call, work, query)
+    return await respond(call, work, query, follows=True)
 
 
 async def open_comparison(
@@ -277,18 +277,19 @@ def _page(
     start = (query.page - 1) * PAGE_ROWS
     shown = chosen[start : start + PAGE_ROWS]
     known = read_items(connection, [one.dataset_item_id for one in shown], scope=project_id)
-    evidence, axis = _evidence(found, withheld=withheld)
+    state = _state(found, given, withheld=withheld)
+    evidence, axis = _evidence(found, withheld=withheld, running=state == "running")
     rows = [
         _item_row(connection, one, found, scores, known, order, unstable, query, here, project_id)
         for one in shown
     ]
     sides = (given.base, given.other)
-    state = _state(found, given, withheld=withheld)
     return ComparisonPage(
         title=f"{given.base.name} → {given.other.name}",
         here=here,
         crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
         shared_as=("comparison", given.base.id, given.other.id),
+        live="running" in (given.base.status, given.other.status),
         base=given.base,
         other=given.other,
         dataset=_dataset(connection, given.base, project_id),
@@ -483,17 +484,19 @@ def _verdict(
                 "Runs are still arriving. No verdict is given before both experiments are complete.", "warn"
             )
         )
-    if chosen is not None and not withheld:
+    if chosen is not None and not withheld and state != "running":
         reasons += [Reason(_words(text)) for text in chosen.reasons[:3]]
         reasons += [Reason(_words(text), "warn") for text in chosen.caveats[:3]]
     sentence = found.sentence
     if chosen is not None and not withheld and chosen.paired_delta is not None:
         sentence = _words(f"{chosen.scorer_name}: {chosen.sentence}")
-        if len(found.scorer_comparisons) > 1 and chosen.sentence not in found.sentence:
+        if state != "running" and len(found.scorer_comparisons) > 1 and chosen.sentence not in found.sentence:
             reasons.append(Reason(f"Over all scorers: {found.sentence}"))
     if state == "running":
         sentence = "One of the experiments is not complete: what is shown below may still change."
     step = _words(chosen.next_step) if chosen is not None and not withheld else ""
+    if state == "running":
+        step = "Wait for the runs that are missing; the page follows them."
     if withheld:
         step = "Score the older outputs again with the same scorer, or compare anyway."
     return VerdictBanner(
@@ -541,11 +544,13 @@ def _links(
     return links
 
 
-def _evidence(found: ExperimentComparison, *, withheld: bool) -> tuple[list[Evidence], str]:
+def _evidence(found: ExperimentComparison, *, withheld: bool, running: bool) -> tuple[list[Evidence], str]:
+    """A row per scorer, and the axis of their pictures. While runs arrive there is no interval and no p-value: looked at
+    again and again, each would sooner or later show a difference that is not there."""
     rows = {
         one.scorer_name: _interval_row(one)
         for one in found.scorer_comparisons
-        if one.paired_delta is not None and not withheld
+        if one.paired_delta is not None and not withheld and not running
     }
     scale = interval_scale(list(rows.values()), include=(0.0, -found.max_drop)) if rows else None
     shown = []
@@ -562,15 +567,15 @@ def _evidence(found: ExperimentComparison, *, withheld: bool) -> tuple[list[Evid
                 other="" if withheld else number(one.compare_mean),
                 delta="" if withheld else signed(one.paired_delta),
                 interval=""
-                if withheld or one.ci_lower is None
+                if withheld or running or one.ci_lower is None
                 else f"[{signed(one.ci_lower)}, {signed(one.ci_upper)}]",
                 picture=picture,
-                p="" if withheld else p_text(one.p_value),
-                corrected="" if withheld else p_text(one.p_adjusted),
+                p="" if withheld else "–" if running else p_text(one.p_value),
+                corrected="" if withheld else "–" if running else p_text(one.p_adjusted),
                 up=one.improved_count,
                 same=one.unchanged_count,
                 down=one.regressed_count,
-                sentence=one.sentence,
+                sentence="No interval before both are complete." if running else one.sentence,
                 withheld=one.not_comparable or "",
             )
         )

@@ -236,7 +236,7 @@ MINIMAL: dict[str, Any] = {
         ({"data": "../secret.csv"}, "outside the folder"),
         ({"data": "/etc/passwd"}, "outside the folder"),
         ({"prompts": [{"file": "../../etc/passwd"}]}, "outside the folder"),
-        ({"data": "none.csv"}, "not there"),
+        ({"data": "none.csv"}, "does not exist"),
         ({"scorers": ["exact_mach"]}, "exact_match"),
         ({"scorers": ["mine.py:tone"]}, "runs no code"),
         ({"scorers": [{"contains": {"case": True}}]}, "has no option 'case'"),
@@ -306,7 +306,7 @@ def test_init_runs_as_it_is_and_overwrites_nothing(tmp_path: Path) -> None:
     before = (tmp_path / "evenhand.yaml").read_text()
     again = evenhand("init", cwd=tmp_path)
     assert again.returncode == 64
-    assert "overwrites nothing" in again.stderr
+    assert "does not overwrite" in again.stderr
     assert (tmp_path / "evenhand.yaml").read_text() == before
     found = run(tmp_path, status=0)
     assert found["verdict"] == "GO"

@@ -48,5 +48,6 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "shared-comparison": lambda site: site.share("comparison", *site.compared("small model")),
     "settings": lambda site: "/projects/demo/settings",
     "scorers": lambda site: "/projects/demo/scorers",
-    "scorer": lambda site: "/projects/demo/scorers/llm_judge",
+    "scorer": lambda site: "/projects/demo/scorers/helpfulness",
+    "scorer-known": lambda site: "/projects/demo/scorers/llm_judge",
 }

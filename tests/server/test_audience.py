@@ -50,6 +50,7 @@ AUDIENCES = {
     ("GET", "/shared/{secret}"): "public",
     ("GET", "/projects/{project_id}/settings"): "session:admin",
     ("POST", "/projects/{project_id}/settings/people"): "session:admin",
+    ("POST", "/projects/{project_id}/settings/project"): "session:admin",
     ("POST", "/projects/{project_id}/settings/people/{person_id}/link"): "session:admin",
     ("POST", "/projects/{project_id}/settings/people/{person_id}/shut-out"): "session:admin",
     ("POST", "/projects/{project_id}/settings/tokens"): "session:admin",

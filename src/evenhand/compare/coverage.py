@@ -95,19 +95,20 @@ def rewards_of(samples: Iterable[SampleResult]) -> dict[Key, float | None]:
     }
 
 
-def expected_keys(mine: Iterable[Key], theirs: Iterable[Key], expected: Iterable[Key] = ()) -> list[Key]:
-    """The samples that both sides should have: every problem of either, in the repeats that both have made.
+def expected_keys(*runs: Iterable[Key], expected: Iterable[Key] = ()) -> list[Key]:
+    """The samples that all of the runs should have: every problem of any, in the repeats that all have made.
 
     A base with one repeat and a candidate with four are compared on the first; the other three are not missing. What is
-    `expected` in these repeats is missing although neither side has it.
+    `expected` in these repeats is missing although no run has it.
     """
-    ordered = list(mine)
-    left, right, expected = set(ordered), set(theirs), set(expected)
-    if left == right and not expected:
-        return sorted(ordered)  # the usual case; mostly they are sorted already
-    shared = {repeat for _, repeat in left} & {repeat for _, repeat in right}
-    keys = {key for key in left | right | expected if key[1] in shared}
-    lost = {problem for problem, _ in left | right} - {problem for problem, _ in keys}
+    ordered = [list(run) for run in runs]
+    sides, expected = [set(run) for run in ordered], set(expected)
+    if not expected and all(side == sides[0] for side in sides):
+        return sorted(ordered[0])  # the usual case; mostly they are sorted already
+    every = set().union(*sides)
+    shared = set.intersection(*({repeat for _, repeat in side} for side in sides))
+    keys = {key for key in every | expected if key[1] in shared}
+    lost = {problem for problem, _ in every} - {problem for problem, _ in keys}
     return sorted(keys | {(problem, min(shared)) for problem in lost if shared})
 
 

@@ -64,8 +64,6 @@ class Pairing(Struct, frozen=True, kw_only=True):
     """All problems, every missing score set against the candidate."""
     best: Filled
     """All problems, every missing score set in the candidate's favour."""
-    uneven_repeats: bool
-    """Whether a side has repeats that the other has never made; they are not compared."""
 
     @property
     def base_means(self) -> FloatArray:
@@ -103,7 +101,7 @@ def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] =
     """Pair by problem and repeat; `InputError` when not one pair is scored on both sides. The `expected` should be there."""
     mine = {(s.problem_idx, s.repeat): s for s in base.samples}
     theirs = {(s.problem_idx, s.repeat): s for s in candidate.samples}
-    keys = expected_keys(mine, theirs, {*expected, *planned_keys(base, candidate)})
+    keys = expected_keys(mine, theirs, expected={*expected, *planned_keys(base, candidate)})
     pairs: dict[int, list[tuple[SampleResult, SampleResult]]] = {}
     missing: list[MissingPair] = []
     for key in keys:
@@ -133,7 +131,6 @@ def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] =
         every=sorted({key[0] for key in keys}),
         worst=worst,
         best=best,
-        uneven_repeats={repeat for _, repeat in mine} != {repeat for _, repeat in theirs},
     )
 
 

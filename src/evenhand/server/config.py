@@ -61,7 +61,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     admin_token: Secret | None = None
     """An administrator's token given by the environment instead of made on the first start."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names that the `Host` header may carry; empty means loopback names on a loopback address, else any."""
+    """Names that the `Host` header may carry beside those of loopback; empty means no others on a loopback address, else
+    any."""
     root_path: str = ""
     """The path under which a reverse proxy shows the server, such as `/evenhand`."""
     trusted_proxies: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ from evenhand.server.pages import (
     live,
     queue_forms,
     review_queue,
+    scorer,
     shares,
 )
 from evenhand.server.pages import datasets as dataset_pages
@@ -73,6 +74,7 @@ def all_routes() -> tuple[Route, ...]:
         *review_queue.ROUTES,
         *agreement.ROUTES,
         *scorer_pages.ROUTES,
+        *scorer.ROUTES,
         *settings_page.ROUTES,
         *search_page.ROUTES,
         *shares.ROUTES,

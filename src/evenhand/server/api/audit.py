@@ -24,6 +24,7 @@ async def list_all(call: Call, query: ProjectQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="list_audit_entries",
         method="GET",
         path="/v1/audit",
         handler=list_all,

@@ -120,13 +120,21 @@ class Outside:
             scope["raw_path"] = raw_path[len(self._root) :] or b"/"
             scope["path"] = scope["path"][len(self._root) :] or "/"
 
+    def _rooted(self, name: bytes, value: bytes) -> bytes:
+        """A header with the paths that a browser sees: those of redirects and of cookies."""
+        if not self._root:
+            return value
+        if name == b"location" and value.startswith(b"/"):
+            return self._root + value
+        if name == b"set-cookie":
+            # Not to other applications of the same host, and to ours under its own path.
+            return value.replace(b"; Path=/", b"; Path=%b/" % self._root, 1)
+        return value
+
     def _sending(self, send: Send, origin: bytes) -> Send:
         async def passed_on(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [
-                    (name, self._root + value if name == b"location" and value.startswith(b"/") else value)
-                    for name, value in message["headers"]
-                ]
+                message["headers"] = [(name, self._rooted(name, value)) for name, value in message["headers"]]
                 if origin:
                     message["headers"] += _cors(origin)
             await send(message)

@@ -54,7 +54,7 @@ def wants_page(scope: Mapping[str, Any], route: Route | None) -> bool:
         return True
     path: bytes = scope["raw_path"]
     accepts = dict(scope["headers"]).get(b"accept", b"")
-    for_programs = path.startswith(b"/v1/") if route is None else route.documented
+    for_programs = path.startswith(b"/v1/") if route is None else bool(route.operation)
     return not for_programs and b"text/html" in accepts
 
 

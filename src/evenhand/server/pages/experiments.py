@@ -40,6 +40,7 @@ from evenhand.server.pages.values import Shown, one_line, show_value
 from evenhand.store import experiments as store
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import get_dataset, read_items
+from evenhand.store.pages import has_more
 from evenhand.store.runs import RunFilter, list_runs
 from evenhand.store.summaries import read_summary
 from evenhand.store.writer import Work
@@ -100,12 +101,11 @@ async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
         datasets = _datasets(connection, {one.dataset_id for one in shown}, project_id)
         names = common_scorers(summaries.values())
         columns = names if query.all else names[:SHOWN_SCORERS]
-        more = len(found) > PAGE_ROWS
+        more = has_more(found, PAGE_ROWS)
         return ExperimentsPage(
             title="Experiments",
             here=here,
             live=any(one.status == "running" for one in shown),
-            crumbs=(Crumb(project_id, project_path(project_id, "dashboard")),),
             grid=_list_grid(shown, summaries, datasets, columns, moment, project_id),
             compare=project_path(project_id, "compare"),
             hidden_scorers=len(names) - len(columns),
@@ -148,7 +148,10 @@ def _list_grid(
         Column(name="Dataset"),
         Column(name="Status"),
         Column(name="Runs", kind="num"),
-        *(Column(name=name, kind="num", picture=_axis(scales[name])) for name in names),
+        *(
+            Column(name=name, kind="text" if scales[name] is None else "num", picture=_axis(scales[name]))
+            for name in names
+        ),
         Column(name="Age", kind="num", order="descending"),
     ]
     rows = []
@@ -333,12 +336,12 @@ async def open_experiment(
         found = list_runs(
             connection, experiment_id, scope=project_id, wanted=wanted, after=start, limit=PAGE_ROWS + 1
         )
-        more, runs = len(found) > PAGE_ROWS, [run for run, _ in found[:PAGE_ROWS]]
+        more, runs = has_more(found, PAGE_ROWS), [run for run, _ in found[:PAGE_ROWS]]
         items = read_items(connection, [run.dataset_item_id for run in runs], scope=project_id)
         scorers = list(summary.scores_by_scorer)
         opened = next((run for run in runs if run.id == query.open), None)
         found_datasets = _datasets(connection, {kept.experiment.dataset_id}, project_id)
-        last = found[PAGE_ROWS - 1] if more else None
+        last = found[:PAGE_ROWS][-1] if more else None
         return ExperimentPage(
             title=kept.experiment.name,
             here=here,

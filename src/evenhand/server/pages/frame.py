@@ -161,7 +161,6 @@ def page_route(path: str, handler: Handler, *, summary: str, role: Role = "read"
         query=query,
         summary=summary,
         tag="Pages",
-        documented=False,
     )
 
 
@@ -177,7 +176,6 @@ def form_route(path: str, handler: Handler, form: Any, *, summary: str, role: Ro
         status=303,
         summary=summary,
         tag="Pages",
-        documented=False,
     )
 
 

@@ -66,7 +66,7 @@ GROUPS = (
             Entry(key="agreement", text="Agreement"),
         ),
     ),
-    Group("Trust", (Entry(key="scorers", text="Scorers"),)),
+    Group("Trust", (Entry(key="scorers", text="Scorers and judges"),)),
     Group(
         "Operations",
         (

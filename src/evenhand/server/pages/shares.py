@@ -246,6 +246,5 @@ ROUTES = (
         query=dict,
         summary="What a share link shows",
         tag="Pages",
-        documented=False,
     ),
 )

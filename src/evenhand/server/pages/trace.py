@@ -344,7 +344,13 @@ async def save_item(call: Call, form: ItemForm) -> Answer:
     annotation_id = call.params["annotation_id"]
     # Of this project, whatever project the annotation's id belongs to.
     await call.service.database.write(
-        partial(to_dataset_item, annotation_id=annotation_id, dataset_id=form.dataset_id, scope=project_id)
+        partial(
+            to_dataset_item,
+            annotation_id=annotation_id,
+            dataset_id=form.dataset_id,
+            scope=project_id,
+            trace_id=trace_id,
+        )
     )
     back = form.next or project_path(project_id, "traces", trace_id)
     return await redirect(call, back, "Saved as a dataset item: the dataset has a new version.")

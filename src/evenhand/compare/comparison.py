@@ -406,7 +406,7 @@ def _sides(
 
     def side(run: RunResults, means: FloatArray, ends: tuple[FloatArray, FloatArray], tally: Tally) -> Side:
         return Side(
-            name=str(run.path),
+            name=run.source,
             mean=metrics.mean_interval(
                 means,
                 groups=groups,

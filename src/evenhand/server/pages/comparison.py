@@ -41,6 +41,7 @@ from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.links import Here, project_path
 from evenhand.server.pages.tabs import Tab
 from evenhand.server.pages.values import one_line, readable
+from evenhand.store.comparing import comparison_stamp
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import get_dataset, read_items
 from evenhand.store.experiments import get_experiment
@@ -205,6 +206,11 @@ async def open_comparison(
 
     base_id, other_id = ids
 
+    def look(connection: Connection) -> tuple[Experiment, Experiment, tuple[object, ...]]:
+        base = get_experiment(connection, base_id, scope=project_id)
+        other = get_experiment(connection, other_id, scope=project_id)
+        return base, other, comparison_stamp(connection, base, other)
+
     def read(connection: Connection) -> _Read:
         base = get_experiment(connection, base_id, scope=project_id)
         other = get_experiment(connection, other_id, scope=project_id)
@@ -216,11 +222,19 @@ async def open_comparison(
             sides = None
         return _Read(base=base, other=other, sides=sides)
 
-    given = await call.search(read)
-    if given.sides is None:
-        return lambda connection: _different_datasets(given, here, project_id)
-    options = Options(max_drop=query.max_drop, force=query.force)
-    found = await asyncio.to_thread(compare, given.sides, options, per_item=True)
+    base, other, stamp = await call.search(look)
+    key = (stamp, query.max_drop, query.force)
+    kept = call.service.comparisons.get(key)
+    if kept is None:
+        given = await call.search(read)
+        if given.sides is None:
+            return lambda connection: _different_datasets(given, here, project_id)
+        options = Options(max_drop=query.max_drop, force=query.force)
+        found = await asyncio.to_thread(compare, given.sides, options, per_item=True)
+        call.service.comparisons.put(key, (found, given))
+    else:
+        # Names and status may have changed meanwhile; nothing is computed from them.
+        found, given = kept[0], kept[1]._replace(base=base, other=other)
     return lambda connection: _page(connection, found, given, query, here, project_id)
 
 

@@ -16,6 +16,7 @@ from evenhand.server.jobs.judge_models import JudgeModels
 from evenhand.server.jobs.runner import JobRunner
 from evenhand.server.jobs.scorers import Scorers
 from evenhand.server.kept import Kept
+from evenhand.server.live import LiveHub
 from evenhand.store.backfills import next_step, take_step
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database
@@ -59,6 +60,7 @@ class Service:
         self.prices = PriceBook(models.prices)
         self.jobs = JobRunner(database, models, self.scorers)
         self.comparisons = Kept(KEPT_COMPARISONS)
+        self.live = LiveHub(database)
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.stopping = False
         self._backfills = asyncio.Event()

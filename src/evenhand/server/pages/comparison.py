@@ -194,7 +194,7 @@ class _Read(NamedTuple):
 async def comparison(call: Call, query: ComparisonQuery) -> Answer:
     ids = [call.params["base_id"], call.params["other_id"]]
     work = await open_comparison(call, call.params["project_id"], ids, query, here_of(call, query))
-    return await respond(call, work, query)
+    return await respond(call, work, query, follows=True)
 
 
 async def open_comparison(
@@ -278,18 +278,19 @@ def _page(
     start = (query.page - 1) * PAGE_ROWS
     shown = chosen[start : start + PAGE_ROWS]
     known = read_items(connection, [one.dataset_item_id for one in shown], scope=project_id)
-    evidence, axis = evidence_of(found, withheld=withheld)
+    sides: Sides = (given.base, given.other)
+    state = state_of(found, sides, withheld=withheld)
+    evidence, axis = evidence_of(found, withheld=withheld, running=state == "running")
     rows = [
         _item_row(connection, one, found, scores, known, order, unstable, query, here, project_id)
         for one in shown
     ]
-    sides: Sides = (given.base, given.other)
-    state = state_of(found, sides, withheld=withheld)
     return ComparisonPage(
         title=f"{given.base.name} → {given.other.name}",
         here=here,
         crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
         shared_as=("comparison", given.base.id, given.other.id),
+        live="running" in (given.base.status, given.other.status),
         base=given.base,
         other=given.other,
         dataset=_dataset(connection, given.base, project_id),

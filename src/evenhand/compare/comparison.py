@@ -29,6 +29,7 @@ from evenhand.metrics.power import (
     flip_minimum_detectable_effect,
     mcnemar_minimum_detectable_effect,
 )
+from evenhand.metrics.quantiles import normal_quantile
 from evenhand.metrics.types import Alternative, FloatArray, Interval, TestResult
 from evenhand.results import RunResults, SampleResult
 
@@ -338,7 +339,7 @@ def unpaired(base: FloatArray, candidate: FloatArray, options: Options) -> Inter
         error = 0.0
     else:
         error = float(np.sqrt(np.var(base, ddof=1) / len(base) + np.var(candidate, ddof=1) / len(candidate)))
-    half = _normal_quantile(0.5 + options.confidence_level / 2) * error
+    half = normal_quantile(0.5 + options.confidence_level / 2) * error
     return Interval(
         value=value,
         ci_lower=value - half,
@@ -462,10 +463,10 @@ def _more_units(spread: float, n: int, effect: float, scale: float, options: Opt
         return None
     alpha = 1 - options.confidence_level
     if options.max_drop == 0:  # nothing to rule out
-        seen = (_normal_quantile(1 - alpha) + _normal_quantile(0.8)) * spread / effect
+        seen = (normal_quantile(1 - alpha) + normal_quantile(0.8)) * spread / effect
         return max(0, ceil(seen**2) - n) if spread > 0 else None
     # As the bound is made: normal, with one value more at the end of the scale; and never fewer than it needs at all.
-    normal = (_normal_quantile(1 - alpha / 2) + _normal_quantile(0.8)) * spread
+    normal = (normal_quantile(1 - alpha / 2) + normal_quantile(0.8)) * spread
     root: float = (normal + (normal**2 + 4 * effect * scale) ** 0.5) / (2 * effect)
     return max(0, max(ceil(root**2), fewest_units(effect, scale, alpha / 2)) - n)
 
@@ -594,9 +595,3 @@ def _caveats(base: RunResults, candidate: RunResults, different: list[str], pair
     if len(pairing.problems) < 30:
         found.append(f"only {len(pairing.problems)} problems: intervals and tests are rough")
     return found
-
-
-def _normal_quantile(probability: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(probability))

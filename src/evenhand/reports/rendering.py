@@ -1,7 +1,7 @@
 """From components to HTML: the Jinja2 environment, the stylesheet, and whole report files."""
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -10,9 +10,11 @@ from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictU
 from markupsafe import Markup
 
 from evenhand.plots.svg import without_forbidden
+from evenhand.reports.compiled import CompiledTemplates
 from evenhand.reports.components import Column, Section
 
 PACKAGE = "evenhand.reports"
+FOOTER = "Made by Evenhand"
 
 
 def environment(*loaders: BaseLoader) -> Environment:
@@ -24,6 +26,7 @@ def environment(*loaders: BaseLoader) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_clean,
+        bytecode_cache=CompiledTemplates(__file__),
     )
     made.filters["picture"] = Markup
     made.filters["kind"] = lambda part: type(part).__name__
@@ -48,11 +51,23 @@ def document(
     *,
     crumb: str = "",
     facts: Sequence[str] = (),
-    footer: str = "Made by Evenhand",
-    data: Sequence[str] = (),
-    script: str = "",
+    footer: str = FOOTER,
 ) -> str:
-    """A self-contained report file: it asks for nothing and opens from disk.
+    """A report file as one text: see `document_parts`."""
+    return "".join(document_parts(title, sections, crumb=crumb, facts=facts, footer=footer))
+
+
+def document_parts(
+    title: str,
+    sections: Sequence[Section],
+    *,
+    crumb: str = "",
+    facts: Sequence[str] = (),
+    footer: str = FOOTER,
+    data: Iterable[str] = (),
+    script: str = "",
+) -> Iterator[str]:
+    """The parts of a self-contained report file, one after the other: it asks for nothing and opens from disk.
 
     `crumb` says what kind of report it is, `facts` are short words under the title. It runs nothing but `script`, one of
     this package's files; `data` are JSON texts for it, escaped by `samples.in_script`.
@@ -69,11 +84,11 @@ def document(
         "data": data,
         "script": Markup(program),  # noqa: S704  our own file
     }
-    return _environment().get_template("document.html").render(values)
+    return _environment().get_template("document.html").generate(values)
 
 
 def warm_up() -> None:
-    """Compile the templates of a report file ahead of its first use: that takes as long as some hundred answers."""
+    """Load the templates of a report file ahead of its first use, and compile them where nobody has yet."""
     for name in ("components.html", "document.html"):
         _environment().get_template(name)
 

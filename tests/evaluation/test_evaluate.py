@@ -3,6 +3,8 @@
 import asyncio
 import json
 import math
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +15,20 @@ import pytest
 
 import evenhand
 from evenhand import Result, aevaluate, evaluate
-from evenhand.core.errors import Incomparable, InputError, OptionError, RunConflict, UnknownName
+from evenhand.core.errors import (
+    Incomparable,
+    InputError,
+    OptionError,
+    OutputError,
+    RunConflict,
+    UnknownName,
+)
 from evenhand.core.outcome import Failed, Scored, Tally, Unscored
 from evenhand.evaluation.threads import TooManyAbandoned
 from evenhand.testing import MockModel
 from evenhand.testing.script import with_nonce
+
+VERIFIER = Path(__file__).resolve().parents[2] / "tools" / "verify_verdict.py"
 
 DATA = [
     {"input": str(n), "expected": str(2 * n), "metadata": {"category": "even" if n % 2 == 0 else "odd"}}
@@ -161,7 +172,7 @@ def test_rows_may_use_the_names_of_other_datasets(tmp_path: Path) -> None:
         (["x"], "not a dict"),
         ({"input": "x"}, "not dict"),
         ("nowhere.jsonl", "no such file"),
-        ("ftp://somewhere/x", "is no dataset"),
+        ("ftp://somewhere/x", "is not a dataset"),
     ],
 )
 def test_bad_data_is_refused_before_the_first_call(data: Any, words: str) -> None:
@@ -484,6 +495,20 @@ def test_a_shown_drop_within_the_margin_is_not_worse_than_it() -> None:
     )
     assert found.verdict == "WARN"
     assert found
+
+
+def test_a_verdict_leaves_an_audit_that_verifies(tmp_path: Path) -> None:
+    base = evaluate(MANY, same, ["exact_match", "token_f1"])
+    worse = evaluate(MANY, lambda text: "x" if len(text) % 2 == 0 else text, ["exact_match", "token_f1"])
+    for place, found in enumerate((worse.compare(base), base.compare(base, scorer="exact_match"))):
+        file = found.save_audit(tmp_path / f"audit-{place}.json")
+        told = subprocess.run(
+            [sys.executable, "-I", "-S", VERIFIER, file], capture_output=True, text=True, timeout=300
+        )
+        assert told.returncode == 0, told.stdout + told.stderr
+        assert "not recomputed: 0 numbers" in told.stdout
+    with pytest.raises(OutputError, match="cannot be written"):
+        base.compare(base).save_audit(tmp_path / "none" / "audit.json")
 
 
 def test_a_result_is_saved_loaded_and_compared_by_the_commands(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """`evenhand compare`: is the change real?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -24,7 +24,7 @@ from evenhand.compare.family import correct_together
 from evenhand.compare.many import ManyRuns, compare_many
 from evenhand.compare.sequential import SequentialComparison, compare_sequentially
 from evenhand.compare.stopping import in_asked_order, is_shuffled
-from evenhand.compare.verdict import EXIT_STATUS, VerdictName
+from evenhand.compare.verdict import EXIT_STATUS, worst_verdict
 from evenhand.core.collecting import without_collection
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.secret import Secret
@@ -39,7 +39,6 @@ from evenhand.reports.comparison_markdown import (
 )
 from evenhand.results import RunResults, read_run
 
-SEVERITY: dict[VerdictName, int] = {"PASS": 0, "WARN": 1, "INCONCLUSIVE": 2, "BLOCK": 3}
 STYLES = {"PASS": "bold green", "WARN": "bold yellow", "INCONCLUSIVE": "bold yellow", "BLOCK": "bold red"}
 RESCORE_HINT = (
     "\nTo compare them all the same, score both sides' stored responses with one scorer "
@@ -55,7 +54,7 @@ Examples:
   evenhand compare runs/base runs/candidate
   evenhand compare runs/base runs/candidate --max-drop 0.01 --strict
   evenhand compare runs/base runs/candidate --show-flips --report out.html
-  evenhand compare runs/a runs/b runs/c          several runs: a table and who cannot be told apart
+  evenhand compare runs/a runs/b runs/c          several runs: a table and which ones cannot be told apart
   evenhand compare runs/base runs/candidate --audit audit.json && python tools/verify_verdict.py audit.json
   evenhand compare runs/base runs/candidate --sequential   may be looked at while both runs grow
   evenhand compare before.json after.json        files of promptfoo, Inspect, lm-eval, DeepEval, scores.jsonl
@@ -86,13 +85,13 @@ Otherwise: 64 bad usage, 65 bad or incomparable input, 66 no such file."""
     type=float,
     default=0.98,
     show_default=True,
-    help="The part of the samples that each side must have scored for a PASS, unless the worst case passes too.",
+    help="The share of samples that each side must have scored for a PASS, unless the worst case passes too.",
 )
 @click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Confidence level of the intervals."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of whatever is resampled.")
-@click.option("--strict", is_flag=True, help="Let the verdict be the exit status.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resampling.")
+@click.option("--strict", is_flag=True, help="Use the verdict as the exit status.")
 @click.option("--show-flips", is_flag=True, help="List the problems whose score changed.")
 @click.option(
     "--sequential", is_flag=True, help="An anytime-valid verdict that may be looked at after every sample."
@@ -101,12 +100,12 @@ Otherwise: 64 bad usage, 65 bad or incomparable input, 66 no such file."""
     "--cluster-field",
     help="Metadata field that names what problems share, such as a passage: only clusters count as independent.",
 )
-@click.option("--force", is_flag=True, help="Compare although the runs did not measure the same thing.")
+@click.option("--force", is_flag=True, help="Compare even if the runs did not measure the same thing.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write a report: out.md or out.html.")
 @click.option(
     "--audit",
     type=click.Path(path_type=Path),
-    help="Also write everything that the verdict was made from, for tools/verify_verdict.py.",
+    help="Also write everything the verdict rests on, for tools/verify_verdict.py.",
 )
 @format_option
 @without_collection()
@@ -175,7 +174,7 @@ def command(
                 found,
                 [pair for _, pair in compared],
                 options,
-                verdict=_worst([one.verdict.name for one in found], bool(left_out)),
+                verdict=worst_verdict((one.verdict.name for one in found), some_left_out=bool(left_out)),
                 left_out=left_out,
                 inputs=digests({"base": runs[0], "candidate": runs[1]}),
             )
@@ -249,7 +248,7 @@ def _show(
 ) -> int:
     if not found:
         raise InputError("there is nothing that can be compared")
-    worst = _worst([one.verdict.name for one in found], bool(left_out))
+    worst = worst_verdict((one.verdict.name for one in found), some_left_out=bool(left_out))
     if report is not None:
         save_text(report, _report_text(found, left_out, report.suffix))
     if format_ == "json":
@@ -268,13 +267,6 @@ def _show(
     return EXIT_STATUS[worst] if strict else 0
 
 
-def _worst(names: Iterable[VerdictName], some_left_out: bool) -> VerdictName:
-    verdicts = list(names)
-    if some_left_out:  # what could not be compared might have fallen
-        verdicts.append("INCONCLUSIVE")
-    return max(verdicts, key=SEVERITY.__getitem__)
-
-
 def _left_out_words(left_out: Sequence[str]) -> str:
     return f"Of the base's benchmarks these could not be compared: {', '.join(map(printable, left_out))}."
 
@@ -283,7 +275,7 @@ def _report_text(found: Sequence[Comparison], left_out: Sequence[str], suffix: s
     if suffix == ".md":
         parts = [comparison_markdown(one) for one in found]
         if left_out:
-            worst = _worst([one.verdict.name for one in found], True)
+            worst = worst_verdict((one.verdict.name for one in found), some_left_out=True)
             parts.insert(0, f"**Overall: {worst}.** {cell(_left_out_words(left_out))}\n")
         return "\n".join(parts)
     if len(found) > 1 or left_out:
@@ -425,7 +417,7 @@ def _print_many(out: Console, found: ManyRuns) -> None:
 def _show_sequential(
     found: Sequence[SequentialComparison], left_out: Sequence[str], format_: str, strict: bool
 ) -> int:
-    worst = _worst([one.verdict.name for one in found], bool(left_out))
+    worst = worst_verdict((one.verdict.name for one in found), some_left_out=bool(left_out))
     if format_ == "json":
         print_json({"verdict": worst, "left_out": list(left_out), "comparisons": list(found)})
     else:

@@ -5,7 +5,7 @@ like the others. Hard samples fail more often, so that may be wrong. The worst c
 score is set to the end of the scale that hurts the candidate most, and the comparison is made again.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, islice
 
 import numpy as np
@@ -93,18 +93,20 @@ def rewards_of(samples: Mapping[Key, SampleResult]) -> dict[Key, float | None]:
     return {key: None if one.reward is None else float(one.reward) for key, one in samples.items()}
 
 
-def expected_keys(mine: Collection[Key], theirs: Collection[Key], expected: Iterable[Key] = ()) -> list[Key]:
-    """The samples that both sides should have: every problem of either, in the repeats that both have made.
+def expected_keys(*runs: Iterable[Key], expected: Iterable[Key] = ()) -> list[Key]:
+    """The samples that all of the runs should have: every problem of any, in the repeats that all have made.
 
     A base with one repeat and a candidate with four are compared on the first; the other three are not missing. What is
-    `expected` in these repeats is missing although neither side has it.
+    `expected` in these repeats is missing although no run has it.
     """
-    left, right, expected = set(mine), set(theirs), set(expected)
-    if left == right and not expected:
-        return sorted(mine)  # the usual case; mostly they are sorted already
-    shared = {repeat for _, repeat in left} & {repeat for _, repeat in right}
-    keys = {key for key in left | right | expected if key[1] in shared}
-    lost = {problem for problem, _ in left | right} - {problem for problem, _ in keys}
+    ordered = [list(run) for run in runs]
+    sides, expected = [set(run) for run in ordered], set(expected)
+    if not expected and all(side == sides[0] for side in sides):
+        return sorted(ordered[0])  # the usual case; mostly they are sorted already
+    every = set().union(*sides)
+    shared = set.intersection(*({repeat for _, repeat in side} for side in sides))
+    keys = {key for key in every | expected if key[1] in shared}
+    lost = {problem for problem, _ in every} - {problem for problem, _ in keys}
     return sorted(keys | {(problem, min(shared)) for problem in lost if shared})
 
 

@@ -25,10 +25,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from evenhand.compare.comparison import Options, cluster_codes
-from evenhand.compare.compatibility import differences, treatment
+from evenhand.compare.compatibility import differences, judge_words, treatment, uneven_words
 from evenhand.compare.coverage import share_text
 from evenhand.compare.policy import Limit, Policy, Tier, limits_of
 from evenhand.compare.values import SPENT, paired_values
+from evenhand.compare.verdict import missing_words, too_few_words
 from evenhand.core.errors import Incomparable
 from evenhand.metrics.differences import p_at_most, seen_scale
 from evenhand.metrics.exact import as_fraction, exact_mean
@@ -42,7 +43,7 @@ GateVerdict = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 EXIT_STATUS: dict[GateVerdict, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 2}
 
 
-class MetricGate(Struct, frozen=True, kw_only=True):
+class MetricCheck(Struct, frozen=True, kw_only=True):
     """One metric of one benchmark against its limit."""
 
     benchmark: str
@@ -77,6 +78,8 @@ class MetricGate(Struct, frozen=True, kw_only=True):
     """How many problems there would be if nothing were missing; the means cover `problems` of them."""
     coverage: float = 0.0
     """The part of the possible problems that was compared."""
+    missing: int = 0
+    """How many samples are not there on both sides."""
     base_coverage: float = 0.0
     """The part of its samples for which the base has what the metric needs."""
     candidate_coverage: float = 0.0
@@ -91,6 +94,10 @@ class MetricGate(Struct, frozen=True, kw_only=True):
     """Whether a side has no run of the benchmark at all; where the policy requires it, that is NO-GO."""
     clusters: int | None = None
     """How many clusters the problems come from, when a field names them."""
+    proven: bool = False
+    """Whether a PASS or BREACH is shown by a bound or a test; False where the policy lets the estimate alone decide."""
+    assumes_alike: bool = False
+    """Whether a PASS takes the missing samples to be like the others, because in the worst case it would not stand."""
 
 
 class GateReport(Struct, frozen=True, kw_only=True):
@@ -100,7 +107,7 @@ class GateReport(Struct, frozen=True, kw_only=True):
     """May it ship?"""
     sentence: str
     """The verdict in one sentence."""
-    gates: list[MetricGate]
+    gates: list[MetricCheck]
     """Every metric, those that decide first."""
     alpha: float
     """The error rate of the gate as a whole."""
@@ -124,7 +131,7 @@ def run_gate(
         f"benchmark '{name}' was run but is not in the policy: not gated"
         for name in sorted((base.keys() | candidate.keys()) - set(names))
     ]
-    gates: list[MetricGate] = []
+    gates: list[MetricCheck] = []
     changes: dict[str, list[str]] = {}
     for name in names:
         limits = limits_of(policy, name)
@@ -135,6 +142,8 @@ def run_gate(
             if different and not force:
                 raise Incomparable([f"{name}: {words}" for words in different])
             notes += [f"{name}: compared by force although this differs: {words}" for words in different]
+            assumed = [*judge_words(base[name], candidate[name]), *uneven_words(base[name], candidate[name])]
+            notes += [f"{name}: {words}" for words in assumed]
             gates += [
                 _measure(limit, base[name], candidate[name], policy.alpha, cluster_field) for limit in limits
             ]
@@ -170,15 +179,15 @@ def _treatments(changes: Mapping[str, Sequence[str]], benchmarks: int) -> list[s
     ]
 
 
-def _missing(limit: Limit, reason: str) -> MetricGate:
-    return MetricGate(
+def _missing(limit: Limit, reason: str) -> MetricCheck:
+    return MetricCheck(
         benchmark=limit.benchmark, metric=limit.metric, tier=limit.tier, status="MISSING", reasons=[reason]
     )
 
 
 def _measure(
     limit: Limit, base: RunResults, candidate: RunResults, alpha: float, cluster_field: str | None
-) -> MetricGate:
+) -> MetricCheck:
     values = paired_values(limit.metric, base, candidate)
     if len(values.base) == 0:
         return _missing(limit, f"no problem has the metric '{limit.metric}' on both sides")
@@ -192,12 +201,12 @@ def _measure(
     groups = cluster_codes(base, candidate, values.problems, options)
     lower, upper = _bounds(worse, alpha, scale, groups)
     extremes = [None if one is None else _damage(limit, one.base, one.candidate) for one in (worst, best)]
-    return MetricGate(
+    return MetricCheck(
         benchmark=limit.benchmark,
         metric=limit.metric,
         tier=limit.tier,
         status="INSUFFICIENT_EVIDENCE",
-        reasons=[],
+        reasons=_too_few(len(worse if groups is None else set(groups)), tolerated, scale, alpha, groups),
         base=_mean(values.base),
         candidate=_mean(values.candidate),
         damage=_mean(worse),
@@ -208,6 +217,7 @@ def _measure(
         problems=len(worse),
         possible=values.possible,
         coverage=values.share,
+        missing=values.missing,
         base_coverage=values.base_share,
         candidate_coverage=values.candidate_share,
         worst_damage=None if extremes[0] is None else _mean(extremes[0]),
@@ -217,6 +227,15 @@ def _measure(
         clusters=None if groups is None else len(set(groups)),
         best_damage=None if extremes[1] is None else _mean(extremes[1]),
     )
+
+
+def _too_few(
+    units: int, tolerated: float, scale: float | None, alpha: float, groups: Sequence[str] | None
+) -> list[str]:
+    """Why nothing short of a gain could pass; scores only, costs have no largest damage to allow for."""
+    if scale is None:
+        return []
+    return too_few_words(units, tolerated, scale, alpha, clustered=groups is not None)
 
 
 def _damage(limit: Limit, base: FloatArray, candidate: FloatArray) -> FloatArray:
@@ -275,8 +294,8 @@ def _breach_p_value(
 
 
 def _decided(
-    gates: list[MetricGate], limits: Mapping[tuple[str, str], Limit], alpha: float
-) -> list[MetricGate]:
+    gates: list[MetricCheck], limits: Mapping[tuple[str, str], Limit], alpha: float
+) -> list[MetricCheck]:
     """The gates with corrected p-values and their statuses."""
     gated = {
         i: gate.p_value
@@ -289,17 +308,27 @@ def _decided(
         if gate.status == "MISSING":
             decided.append(gate)
             continue
-        corrected = adjusted.get(index, gate.p_value)
-        status, reason = _status(
-            replace(gate, p_adjusted=corrected), limits[gate.benchmark, gate.metric], alpha
-        )
+        corrected, limit = adjusted.get(index, gate.p_value), limits[gate.benchmark, gate.metric]
+        status, reason = _status(replace(gate, p_adjusted=corrected), limit, alpha)
+        worst = gate.worst_upper if limit.require_significance else gate.worst_damage
+        cleared = worst is not None and gate.limit is not None and worst < gate.limit
+        tells = status == "INSUFFICIENT_EVIDENCE" and limit.require_significance
+        too_few = gate.reasons if tells and not _beyond(gate) else []
+        assumption = missing_words(gate.missing, cleared=cleared) if status == "PASS" else ""
         decided.append(
-            replace(gate, p_adjusted=corrected, status=status, reasons=[reason, _coverage_line(gate)])
+            replace(
+                gate,
+                p_adjusted=corrected,
+                status=status,
+                reasons=[f"{reason}{assumption}", *too_few, _coverage_line(gate)],
+                proven=limit.require_significance and status in ("PASS", "BREACH"),
+                assumes_alike=status == "PASS" and gate.missing > 0 and not cleared,
+            )
         )
     return decided
 
 
-def _status(gate: MetricGate, limit: Limit, alpha: float) -> tuple[Status, str]:
+def _status(gate: MetricCheck, limit: Limit, alpha: float) -> tuple[Status, str]:
     assert gate.damage is not None
     assert gate.limit is not None
     if not limit.require_significance:
@@ -314,11 +343,11 @@ def _status(gate: MetricGate, limit: Limit, alpha: float) -> tuple[Status, str]:
     if gate.damage_upper is None or gate.damage_lower is None:
         same = f"damage {gate.damage:.4g} on each of {gate.problems:,} problems"
         if gate.damage > gate.limit and gate.p_adjusted < alpha:
-            return "BREACH", f"{same}: above the limit {gate.limit:.4g} (adjusted p = {gate.p_adjusted:.3g})"
+            return "BREACH", f"{same}: above the limit {gate.limit:.4g} {_corrected(gate.p_adjusted)}"
         return "INSUFFICIENT_EVIDENCE", f"{same}: equal differences do not show how much it varies"
     bounds = f"damage {gate.damage:.4g}, one-sided bounds {gate.damage_lower:.4g} and {gate.damage_upper:.4g}"
     if gate.damage > gate.limit and gate.p_adjusted < alpha:
-        return "BREACH", f"{bounds}: above the limit {gate.limit:.4g} (adjusted p = {gate.p_adjusted:.3g})"
+        return "BREACH", f"{bounds}: above the limit {gate.limit:.4g} {_corrected(gate.p_adjusted)}"
     if gate.damage_upper < gate.limit:
         if not _covered(gate, limit, gate.worst_upper):
             return "INSUFFICIENT_EVIDENCE", f"{bounds}: {_missing_words(limit)}"
@@ -329,7 +358,15 @@ def _status(gate: MetricGate, limit: Limit, alpha: float) -> tuple[Status, str]:
     )
 
 
-def _covered(gate: MetricGate, limit: Limit, worst: float | None) -> bool:
+def _beyond(gate: MetricCheck) -> bool:
+    return gate.damage is not None and gate.limit is not None and gate.damage > gate.limit
+
+
+def _corrected(p_value: float) -> str:
+    return f"(p = {p_value:.3g} after Holm's correction for all gated metrics)"
+
+
+def _covered(gate: MetricCheck, limit: Limit, worst: float | None) -> bool:
     """Whether what is missing may be left out: there is little of it, or even at its worst the limit holds."""
     if min(gate.base_coverage, gate.candidate_coverage) >= limit.min_coverage:
         return True
@@ -343,9 +380,12 @@ def _missing_words(limit: Limit) -> str:
     )
 
 
-def _coverage_line(gate: MetricGate) -> str:
+def _coverage_line(gate: MetricCheck) -> str:
     if gate.base_coverage == gate.candidate_coverage == 1.0 and gate.problems == gate.possible:
-        return f"coverage 100%: all {gate.possible:,} problems on both sides"
+        every = (
+            "the only problem is there" if gate.possible == 1 else f"all {gate.possible:,} problems are there"
+        )
+        return f"coverage 100%: {every} on both sides"
     if gate.worst_damage is None:
         extremes = "the worst case has no limit"
     else:
@@ -357,23 +397,45 @@ def _coverage_line(gate: MetricGate) -> str:
     )
 
 
-def _verdict(gates: list[MetricGate]) -> tuple[GateVerdict, str]:
+def _verdict(gates: list[MetricCheck]) -> tuple[GateVerdict, str]:
     required = [gate for gate in gates if gate.tier != "advisory"]
     broken = [gate for gate in required if gate.status == "BREACH"]
     open_ = [gate for gate in required if gate.status in ("MISSING", "INSUFFICIENT_EVIDENCE")]
     lacking = [gate for gate in required if gate.lacking]
     if broken:
-        return "NO-GO", f"Do not ship: {_names(broken)} dropped by more than is tolerated."
+        worse = "got worse" if any(gate.metric in SPENT for gate in broken) else "dropped"
+        return "NO-GO", f"Do not ship: {_names(broken)} {worse} by more than is tolerated{_unproven(broken)}."
     if lacking:
-        return "NO-GO", f"Do not ship: {_names(lacking)} is required and was not run on both sides."
+        which = (
+            f"{_names(lacking)} is required and was"
+            if len(lacking) == 1
+            else f"{_names(lacking)} are required and were"
+        )
+        return "NO-GO", f"Do not ship: {which} not run on both sides."
     if open_:
         return "INCONCLUSIVE", f"Not shown to be safe: {_names(open_)} could not be decided."
     if not required:
         return "INCONCLUSIVE", "Nothing is gated: the policy has no critical or supporting benchmark."
-    return "GO", f"Ship: {len(required)} of {len(required)} gated metrics are within their limits."
+    which = "the gated metric is within its limit"
+    if len(required) > 1:
+        which = f"all {len(required):,} gated metrics are within their limits"
+    assumed = [gate for gate in required if gate.assumes_alike]
+    alike = (
+        f"; this assumes that the missing samples of {_names(assumed)} are like the others" if assumed else ""
+    )
+    return "GO", f"Ship: {which}{_unproven(required)}{alike}."
 
 
-def _names(gates: list[MetricGate]) -> str:
+def _unproven(gates: list[MetricCheck]) -> str:
+    """Which of the metrics were decided by their estimates alone."""
+    found = [gate for gate in gates if not gate.proven]
+    if not found:
+        return ""
+    which = "" if len(found) == len(gates) else f" for {_names(found)}"
+    return f" (not proven{which}: the policy lets the estimate decide)"
+
+
+def _names(gates: list[MetricCheck]) -> str:
     names = [
         gate.benchmark if gate.metric == "mean_reward" else f"{gate.benchmark} ({gate.metric})"
         for gate in gates

@@ -75,8 +75,6 @@ class Pairing(Struct, frozen=True, kw_only=True):
     """All problems, every missing score set against the candidate."""
     best: Filled
     """All problems, every missing score set in the candidate's favour."""
-    uneven_repeats: bool
-    """Whether a side has repeats that the other has never made; they are not compared."""
 
     @property
     def base_means(self) -> FloatArray:
@@ -114,7 +112,7 @@ def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] =
     """Pair by problem and repeat; `InputError` when not one pair is scored on both sides. The `expected` should be there."""
     mine = {(s.problem_idx, s.repeat): s for s in base.samples}
     theirs = {(s.problem_idx, s.repeat): s for s in candidate.samples}
-    keys = expected_keys(mine, theirs, {*expected, *planned_keys(base, candidate)})
+    keys = expected_keys(mine, theirs, expected={*expected, *planned_keys(base, candidate)})
     rewards = rewards_of(mine), rewards_of(theirs)
     scored_by_base, scored_by_candidate = rewards
     pairs: dict[int, _Pairs] = {}
@@ -145,7 +143,6 @@ def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] =
         every=sorted({key[0] for key in keys}),
         worst=worst,
         best=best,
-        uneven_repeats={repeat for _, repeat in mine} != {repeat for _, repeat in theirs},
     )
 
 
@@ -156,8 +153,8 @@ def _status(sample: SampleResult | None) -> str:
 def _nothing_shared(base: RunResults, candidate: RunResults) -> str:
     both = len({s.problem_idx for s in base.samples} & {s.problem_idx for s in candidate.samples})
     return (
-        f"nothing to compare: no sample is scored in both runs ({base.path}: {tally_of(base.samples).scored} scored, "
-        f"{candidate.path}: {tally_of(candidate.samples).scored} scored, {both} problems in common)"
+        f"nothing to compare: no sample is scored in both runs ({base.source}: {tally_of(base.samples).scored} scored, "
+        f"{candidate.source}: {tally_of(candidate.samples).scored} scored, {both} problems in common)"
     )
 
 

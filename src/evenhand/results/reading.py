@@ -37,6 +37,13 @@ class RunResults(Struct, frozen=True, kw_only=True):
     """What the run was; None when only a results file was given."""
     samples: list[SampleResult]
     """Every sample, each with a status."""
+    address: str = ""
+    """Where it came from when that is no path: an experiment of a service."""
+
+    @property
+    def source(self) -> str:
+        """Where it came from, for people."""
+        return self.address or str(self.path)
 
 
 def read_run(path: Path | str) -> RunResults:
@@ -170,7 +177,7 @@ def _plain_block(block: bytes) -> list[SampleResult] | None:
             whole = _ENCODE(
                 _DECODER_OF_ANY.decode_lines(block)
             )  # fields that are not known must be valid too
-            # Written again it is the same, but for spaces: so no key is there twice.
+            # Written again it is the same, but for spaces: so there is no duplicate key.
             if whole != text and whole != msgspec.json.format(text, indent=-1):
                 return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
@@ -192,7 +199,7 @@ def _read_lines(block: bytes, seen: set[tuple[int, int]], path: Path, before: in
         sample = _decode_line(line, path, number)
         key = (sample.problem_idx, sample.repeat)
         if key in seen:
-            raise InputError(f"problem {key[0]} repeat {key[1]} is there twice", path=path, line=number)
+            raise InputError(f"duplicate entry: problem {key[0]}, repeat {key[1]}", path=path, line=number)
         seen.add(key)
         yield sample
 

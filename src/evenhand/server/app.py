@@ -152,8 +152,10 @@ class Application:
         method = scope["method"] if request_log.route is not None else "other"
         self.service.telemetry.record(method, path, answer.status, seconds)
         access_log = self.service.config.access_log
-        if access_log or answer.status >= 500 or log.isEnabledFor(logging.DEBUG):
-            level = logging.WARNING if answer.status >= 500 else logging.INFO if access_log else logging.DEBUG
+        # An outage of the database has its own line in the log; one for every request would hide it.
+        failed = answer.status >= 500 and not (answer.status == 503 and self.service.database.is_away)
+        if access_log or failed or log.isEnabledFor(logging.DEBUG):
+            level = logging.WARNING if failed else logging.INFO if access_log else logging.DEBUG
             _log_request(level, method, path, answer.status, seconds, request_log)
 
     async def _send_stream(
@@ -409,7 +411,7 @@ def make_application(
 ) -> Application:
     """The application over an open database, with every endpoint unless `routes` says which."""
     service, routes = Service(config, database), all_routes() if routes is None else routes
-    documented = [route for route in routes if route.documented]
+    documented = [route for route in routes if route.operation]
     service.documents = {
         "openapi": cache(lambda: document(documented)),
         "reference": cache(lambda: reference_page(documented)),

@@ -1,14 +1,14 @@
 """What all requests of one server share."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
 from evenhand.server.config import ServerConfig
-from evenhand.server.http.auth import Authenticator
+from evenhand.server.http.auth import Authenticator, PerMinute
 from evenhand.server.http.bodies import MemoryBudget
+from evenhand.server.http.logs import warn_of
 from evenhand.server.http.sessions import Sessions
 from evenhand.server.http.telemetry import Telemetry
 from evenhand.server.ingest.costs import PriceBook
@@ -21,7 +21,6 @@ from evenhand.store.database import Database
 from evenhand.store.deleting import any_removal, remove_more, retain, with_retention
 from evenhand.store.tidying import tidy
 
-log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
 BACKFILL_SECONDS = 2.0
 """How often a server looks for backfills that another one, or a stopped one, left."""
@@ -45,6 +44,12 @@ class Service:
         )
         self.budget = MemoryBudget(config.limits.buffered_bytes)
         self.sessions = Sessions(database)
+        self.wrong_shares = PerMinute(
+            config.limits.wrong_tokens_per_minute, "Too many wrong share links; wait a minute."
+        )
+        self.share_views = PerMinute(
+            config.limits.share_views_per_minute, "This link is opened too often; wait a minute."
+        )
         self.telemetry = Telemetry()
         models = JudgeModels.configured(config.models_file, config.models)
         self.scorers = Scorers(models, [*config.scorers, *models.scorers], think_tags=config.think_tags)
@@ -112,7 +117,7 @@ async def run_removals(service: Service) -> None:
             for project_id, days in await service.database.read(with_retention):
                 await _step_by_step(service, partial(retain, project_id=project_id, days=days))
         except Exception as error:
-            log.warning("deleting cannot go on", extra={"fields": {"error": type(error).__name__}})
+            warn_of(error, "deleting cannot go on")
         await service.removal_asked()
 
 
@@ -132,7 +137,7 @@ async def run_backfills(service: Service) -> None:
             last = "" if step is None else step.backfill_id
         except Exception as error:
             last = ""
-            log.warning("a backfill cannot go on", extra={"fields": {"error": type(error).__name__}})
+            warn_of(error, "a backfill cannot go on")
         if not busy:
             await service.backfill_asked()
 
@@ -148,5 +153,5 @@ async def housekeeping(service: Service) -> None:
         try:
             await service.database.write(tidy)
         except Exception as error:
-            log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
+            warn_of(error, "housekeeping failed")
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

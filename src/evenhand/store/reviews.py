@@ -24,7 +24,7 @@ from evenhand.core.objects.reviews import (
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.annotations import create_annotation
 from evenhand.store.connection import Connection, Row
-from evenhand.store.pages import oldest_first
+from evenhand.store.pages import MOST_BYTES, Cut, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.review_queues import NewItem, get_queue, judge_values, left_for, put_off, reserve
 from evenhand.store.traces import raw
@@ -49,6 +49,17 @@ class Reviewer(Struct, frozen=True, kw_only=True):
     """What their annotations carry."""
     sees_all: bool
     """Whether nothing is withheld: leads and programs that may read."""
+
+
+class ReviewContent(Struct, frozen=True, kw_only=True):
+    """What a reviewer or a lead says about an item."""
+
+    answers: dict[str, Any]
+    """By field of the queue's form."""
+    correction: str | None = None
+    """What should have come out, as JSON text."""
+    notes: str | None = None
+    """Anything else."""
 
 
 def next_item(connection: Connection, queue_id: str, reviewer: Reviewer, *, scope: Scope) -> NextItem:
@@ -86,6 +97,7 @@ def list_items(
     """In the order they were added."""
     queue = get_queue(connection, queue_id, scope=scope)
     found: list[ReviewItem] = []
+    length = 0
     while True:
         rows = connection.all(
             f"SELECT {_ITEM} FROM review_items WHERE {oldest_first('queue_id', 'id')}",  # noqa: S608  constant columns
@@ -94,6 +106,9 @@ def list_items(
         for row in rows:
             view = _view(connection, queue, row, reviewer)
             if status is None or view.status == status:
+                length += sum(len(text) for one in view.shown for text in (one.input, one.output) if text)
+                if length > MOST_BYTES and found:
+                    return Cut(found)
                 found.append(view)
                 if len(found) == limit:
                     return found
@@ -107,10 +122,8 @@ def submit(
     queue_id: str,
     item_id: str,
     reviewer: Reviewer,
+    content: ReviewContent,
     *,
-    answers: dict[str, Any],
-    correction: str | None,
-    notes: str | None,
     scope: Scope,
 ) -> Submitted:
     """Store a review. `CONFLICT` for a second one of the same reviewer, and for an item that has all it needs."""
@@ -131,10 +144,7 @@ def submit(
     )
     if not taken:
         raise Refusal("CONFLICT", "This item has all the reviews that it needs.", {"item_id": item_id})
-    review = _store(
-        connection, queue, row, reviewer,
-        answers=answers, correction=correction, notes=notes, adjudication=False,
-    )  # fmt: skip
+    review = _store(connection, queue, row, reviewer, content, adjudication=False)
     row = _item(connection, queue, item_id)
     if not row[7]:
         connection.run("UPDATE review_queues SET done_count = done_count + 1 WHERE id = ?", queue_id)
@@ -149,10 +159,8 @@ def adjudicate(
     queue_id: str,
     item_id: str,
     reviewer: Reviewer,
+    content: ReviewContent,
     *,
-    answers: dict[str, Any],
-    correction: str | None,
-    notes: str | None,
     scope: Scope,
 ) -> Submitted:
     """Settle an item: this answer counts in the place of the reviewers'. A later one replaces it."""
@@ -161,10 +169,7 @@ def adjudicate(
     if not row[6]:
         raise Refusal("CONFLICT", "Nobody has reviewed this item yet.", {"item_id": item_id})
     connection.run("DELETE FROM reviews WHERE item_id = ? AND adjudication = 1", item_id)
-    review = _store(
-        connection, queue, row, reviewer,
-        answers=answers, correction=correction, notes=notes, adjudication=True,
-    )  # fmt: skip
+    review = _store(connection, queue, row, reviewer, content, adjudication=True)
     return Submitted(review=review, item=_view(connection, queue, row, reviewer))
 
 
@@ -202,13 +207,12 @@ def _store(
     queue: ReviewQueue,
     item: Row,
     reviewer: Reviewer,
+    content: ReviewContent,
     *,
-    answers: dict[str, Any],
-    correction: str | None,
-    notes: str | None,
     adjudication: bool,
 ) -> Review:
-    given = dict(answers)
+    correction, notes = content.correction, content.notes
+    given = dict(content.answers)
     if correction is not None:
         given["correction"] = msgspec.json.decode(correction)
     if notes:
@@ -217,7 +221,7 @@ def _store(
         raise Refusal("EMPTY_ANNOTATION", "Please provide at least a label, correction, or notes.")
     annotation_id = None
     headline = queue.form.headline
-    label = None if headline is None else answers.get(headline.name)
+    label = None if headline is None else content.answers.get(headline.name)
     says_something = label is not None or correction is not None or bool(notes)
     if item[2] == "trace" and says_something and _trace_exists(connection, item[3], queue.project_id):
         annotation_id = create_annotation(

@@ -10,7 +10,6 @@ from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictU
 from markupsafe import Markup
 
 from evenhand.plots.svg import without_forbidden
-from evenhand.reports.compiled import CompiledTemplates
 from evenhand.reports.components import Column, Section
 
 PACKAGE = "evenhand.reports"
@@ -26,7 +25,6 @@ def environment(*loaders: BaseLoader) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_clean,
-        bytecode_cache=CompiledTemplates(__file__),
     )
     made.filters["picture"] = Markup
     made.filters["kind"] = lambda part: type(part).__name__
@@ -88,7 +86,7 @@ def document_parts(
 
 
 def warm_up() -> None:
-    """Load the templates of a report file ahead of its first use, and compile them where nobody has yet."""
+    """Compile the templates of a report file ahead of its first use: that takes as long as some hundred answers."""
     for name in ("components.html", "document.html"):
         _environment().get_template(name)
 

@@ -141,8 +141,8 @@ def _status(sample: SampleResult | None) -> str:
 def _nothing_shared(base: RunResults, candidate: RunResults) -> str:
     both = len({s.problem_idx for s in base.samples} & {s.problem_idx for s in candidate.samples})
     return (
-        f"nothing to compare: no sample is scored in both runs ({base.path}: {tally_of(base.samples).scored} scored, "
-        f"{candidate.path}: {tally_of(candidate.samples).scored} scored, {both} problems in common)"
+        f"nothing to compare: no sample is scored in both runs ({base.source}: {tally_of(base.samples).scored} scored, "
+        f"{candidate.source}: {tally_of(candidate.samples).scored} scored, {both} problems in common)"
     )
 
 

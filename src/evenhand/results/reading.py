@@ -34,6 +34,13 @@ class RunResults(Struct, frozen=True, kw_only=True):
     """What the run was; None when only a results file was given."""
     samples: list[SampleResult]
     """Every sample, each with a status."""
+    address: str = ""
+    """Where it came from when that is no path: an experiment of a service."""
+
+    @property
+    def source(self) -> str:
+        """Where it came from, for people."""
+        return self.address or str(self.path)
 
 
 def read_run(path: Path | str) -> RunResults:

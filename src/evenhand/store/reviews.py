@@ -51,6 +51,17 @@ class Reviewer(Struct, frozen=True, kw_only=True):
     """Whether nothing is withheld: leads and programs that may read."""
 
 
+class ReviewContent(Struct, frozen=True, kw_only=True):
+    """What a reviewer or a lead says about an item."""
+
+    answers: dict[str, Any]
+    """By field of the queue's form."""
+    correction: str | None = None
+    """What should have come out, as JSON text."""
+    notes: str | None = None
+    """Anything else."""
+
+
 def next_item(connection: Connection, queue_id: str, reviewer: Reviewer, *, scope: Scope) -> NextItem:
     """Hand out an item."""
     queue = get_queue(connection, queue_id, scope=scope)
@@ -111,10 +122,8 @@ def submit(
     queue_id: str,
     item_id: str,
     reviewer: Reviewer,
+    content: ReviewContent,
     *,
-    answers: dict[str, Any],
-    correction: str | None,
-    notes: str | None,
     scope: Scope,
 ) -> Submitted:
     """Store a review. `CONFLICT` for a second one of the same reviewer, and for an item that has all it needs."""
@@ -135,10 +144,7 @@ def submit(
     )
     if not taken:
         raise Refusal("CONFLICT", "This item has all the reviews that it needs.", {"item_id": item_id})
-    review = _store(
-        connection, queue, row, reviewer,
-        answers=answers, correction=correction, notes=notes, adjudication=False,
-    )  # fmt: skip
+    review = _store(connection, queue, row, reviewer, content, adjudication=False)
     row = _item(connection, queue, item_id)
     if not row[7]:
         connection.run("UPDATE review_queues SET done_count = done_count + 1 WHERE id = ?", queue_id)
@@ -153,10 +159,8 @@ def adjudicate(
     queue_id: str,
     item_id: str,
     reviewer: Reviewer,
+    content: ReviewContent,
     *,
-    answers: dict[str, Any],
-    correction: str | None,
-    notes: str | None,
     scope: Scope,
 ) -> Submitted:
     """Settle an item: this answer counts in the place of the reviewers'. A later one replaces it."""
@@ -165,10 +169,7 @@ def adjudicate(
     if not row[6]:
         raise Refusal("CONFLICT", "Nobody has reviewed this item yet.", {"item_id": item_id})
     connection.run("DELETE FROM reviews WHERE item_id = ? AND adjudication = 1", item_id)
-    review = _store(
-        connection, queue, row, reviewer,
-        answers=answers, correction=correction, notes=notes, adjudication=True,
-    )  # fmt: skip
+    review = _store(connection, queue, row, reviewer, content, adjudication=True)
     return Submitted(review=review, item=_view(connection, queue, row, reviewer))
 
 
@@ -206,13 +207,12 @@ def _store(
     queue: ReviewQueue,
     item: Row,
     reviewer: Reviewer,
+    content: ReviewContent,
     *,
-    answers: dict[str, Any],
-    correction: str | None,
-    notes: str | None,
     adjudication: bool,
 ) -> Review:
-    given = dict(answers)
+    correction, notes = content.correction, content.notes
+    given = dict(content.answers)
     if correction is not None:
         given["correction"] = msgspec.json.decode(correction)
     if notes:
@@ -221,7 +221,7 @@ def _store(
         raise Refusal("EMPTY_ANNOTATION", "Please provide at least a label, correction, or notes.")
     annotation_id = None
     headline = queue.form.headline
-    label = None if headline is None else answers.get(headline.name)
+    label = None if headline is None else content.answers.get(headline.name)
     says_something = label is not None or correction is not None or bool(notes)
     if item[2] == "trace" and says_something and _trace_exists(connection, item[3], queue.project_id):
         annotation_id = create_annotation(

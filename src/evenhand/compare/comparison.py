@@ -58,7 +58,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_drop < float("inf"):
-            raise OptionError(f"max_drop must be at least 0, not {self.max_drop}")
+            raise OptionError(f"max_drop must be a finite number of at least 0, not {self.max_drop}")
         if not 0 <= self.min_coverage <= 1:
             raise OptionError(f"min_coverage must be between 0 and 1, not {self.min_coverage}")
         if not 0.5 <= self.confidence_level < 1:

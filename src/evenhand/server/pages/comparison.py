@@ -41,6 +41,7 @@ from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.links import Here, project_path
 from evenhand.server.pages.tabs import Tab
 from evenhand.server.pages.values import one_line, readable
+from evenhand.store.comparing import comparison_stamp
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import get_dataset, read_items
 from evenhand.store.experiments import get_experiment
@@ -193,7 +194,7 @@ class _Read(NamedTuple):
 async def comparison(call: Call, query: ComparisonQuery) -> Answer:
     ids = [call.params["base_id"], call.params["other_id"]]
     work = await open_comparison(call, call.params["project_id"], ids, query, here_of(call, query))
-    return await respond(call, work, query)
+    return await respond(call, work, query, follows=True)
 
 
 async def open_comparison(
@@ -204,6 +205,11 @@ async def open_comparison(
     from evenhand.server.api.comparing import compare, read_sides
 
     base_id, other_id = ids
+
+    def look(connection: Connection) -> tuple[Experiment, Experiment, tuple[object, ...]]:
+        base = get_experiment(connection, base_id, scope=project_id)
+        other = get_experiment(connection, other_id, scope=project_id)
+        return base, other, comparison_stamp(connection, base, other)
 
     def read(connection: Connection) -> _Read:
         base = get_experiment(connection, base_id, scope=project_id)
@@ -216,11 +222,19 @@ async def open_comparison(
             sides = None
         return _Read(base=base, other=other, sides=sides)
 
-    given = await call.search(read)
-    if given.sides is None:
-        return lambda connection: _different_datasets(given, here, project_id)
-    options = Options(max_drop=query.max_drop, force=query.force)
-    found = await asyncio.to_thread(compare, given.sides, options, per_item=True)
+    base, other, stamp = await call.search(look)
+    key = (stamp, query.max_drop, query.force)
+    kept = call.service.comparisons.get(key)
+    if kept is None:
+        given = await call.search(read)
+        if given.sides is None:
+            return lambda connection: _different_datasets(given, here, project_id)
+        options = Options(max_drop=query.max_drop, force=query.force)
+        found = await asyncio.to_thread(compare, given.sides, options, per_item=True)
+        call.service.comparisons.put(key, (found, given))
+    else:
+        # Names and status may have changed meanwhile; nothing is computed from them.
+        found, given = kept[0], kept[1]._replace(base=base, other=other)
     return lambda connection: _page(connection, found, given, query, here, project_id)
 
 
@@ -264,18 +278,19 @@ def _page(
     start = (query.page - 1) * PAGE_ROWS
     shown = chosen[start : start + PAGE_ROWS]
     known = read_items(connection, [one.dataset_item_id for one in shown], scope=project_id)
-    evidence, axis = evidence_of(found, withheld=withheld)
+    sides: Sides = (given.base, given.other)
+    state = state_of(found, sides, withheld=withheld)
+    evidence, axis = evidence_of(found, withheld=withheld, running=state == "running")
     rows = [
         _item_row(connection, one, found, scores, known, order, unstable, query, here, project_id)
         for one in shown
     ]
-    sides: Sides = (given.base, given.other)
-    state = state_of(found, sides, withheld=withheld)
     return ComparisonPage(
         title=f"{given.base.name} → {given.other.name}",
         here=here,
         crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
         shared_as=("comparison", given.base.id, given.other.id),
+        live="running" in (given.base.status, given.other.status),
         base=given.base,
         other=given.other,
         dataset=_dataset(connection, given.base, project_id),

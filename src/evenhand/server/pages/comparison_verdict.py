@@ -117,17 +117,19 @@ def banner_of(
                 "Runs are still arriving. No verdict is given before both experiments are complete.", "warn"
             )
         )
-    if chosen is not None and not withheld:
+    if chosen is not None and not withheld and state != "running":
         reasons += [Reason(_words(text)) for text in chosen.reasons[:3]]
         reasons += [Reason(_words(text), "warn") for text in chosen.caveats[:3]]
     sentence = found.sentence
     if chosen is not None and not withheld and chosen.paired_delta is not None:
         sentence = _words(f"{chosen.scorer_name}: {chosen.sentence}")
-        if len(found.scorer_comparisons) > 1 and chosen.sentence not in found.sentence:
+        if state != "running" and len(found.scorer_comparisons) > 1 and chosen.sentence not in found.sentence:
             reasons.append(Reason(f"Over all scorers: {found.sentence}"))
     if state == "running":
         sentence = "One of the experiments is not complete: what is shown below may still change."
     step = _words(chosen.next_step) if chosen is not None and not withheld else ""
+    if state == "running":
+        step = "Wait for the runs that are missing; the page follows them."
     if withheld:
         step = "Score the older outputs again with the same scorer, or compare anyway."
     return VerdictBanner(
@@ -176,12 +178,16 @@ def next_links(
     return links
 
 
-def evidence_of(found: ExperimentComparison, *, withheld: bool) -> tuple[list[Evidence], str]:
-    """A row for each scorer, and the axis of their pictures."""
+def evidence_of(found: ExperimentComparison, *, withheld: bool, running: bool) -> tuple[list[Evidence], str]:
+    """A row for each scorer, and the axis of their pictures.
+
+    While runs arrive there is no interval and no p-value: looked at again and again, each would sooner or later show a
+    difference that is not there.
+    """
     rows = {
         one.scorer_name: _interval_row(one)
         for one in found.scorer_comparisons
-        if one.paired_delta is not None and not withheld
+        if one.paired_delta is not None and not withheld and not running
     }
     scale = interval_scale(list(rows.values()), include=(0.0, -found.max_drop)) if rows else None
     shown = []
@@ -198,15 +204,15 @@ def evidence_of(found: ExperimentComparison, *, withheld: bool) -> tuple[list[Ev
                 other="" if withheld else number(one.compare_mean),
                 delta="" if withheld else signed(one.paired_delta),
                 interval=""
-                if withheld or one.ci_lower is None
+                if withheld or running or one.ci_lower is None
                 else f"[{signed(one.ci_lower)}, {signed(one.ci_upper)}]",
                 picture=picture,
-                p="" if withheld else p_text(one.p_value),
-                corrected="" if withheld else p_text(one.p_adjusted),
+                p="" if withheld else "–" if running else p_text(one.p_value),
+                corrected="" if withheld else "–" if running else p_text(one.p_adjusted),
                 up=one.improved_count,
                 same=one.unchanged_count,
                 down=one.regressed_count,
-                sentence=one.sentence,
+                sentence="No interval before both are complete." if running else one.sentence,
                 withheld=one.not_comparable or "",
             )
         )

@@ -23,6 +23,7 @@ from evenhand.server.pages.tabs import Tab
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import list_datasets
 from evenhand.store.experiments import list_experiments
+from evenhand.store.live import anything_running
 from evenhand.store.project_summary import summarise_project
 from evenhand.store.score_hours import list_hours, scorers_of_project
 from evenhand.store.summaries import read_summary
@@ -89,6 +90,7 @@ async def dashboard(call: Call, query: DashboardQuery) -> Answer:
         return DashboardPage(
             title="Dashboard",
             here=here,
+            live=anything_running(connection, project_id),
             summary=summary,
             error_interval=_error_interval(summary),
             scorer=scorer,
@@ -100,7 +102,7 @@ async def dashboard(call: Call, query: DashboardQuery) -> Answer:
             newest=_scores_of(connection, newest.id) if newest is not None else (),
         )
 
-    return await respond(call, work, query, search=True)
+    return await respond(call, work, query, search=True, follows=True)
 
 
 def _numeric_scorers(connection: Connection, project_id: str, moment: datetime) -> list[str]:

@@ -97,6 +97,7 @@ async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
         return ExperimentsPage(
             title="Experiments",
             here=here,
+            live=any(one.status == "running" for one in shown),
             grid=_list_grid(shown, summaries, datasets, columns, moment, project_id),
             compare=project_path(project_id, "compare"),
             hidden_scorers=len(names) - len(columns),
@@ -105,7 +106,7 @@ async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
             first=here() if query.cursor else "",
         )
 
-    return await respond(call, work, query)
+    return await respond(call, work, query, follows=True)
 
 
 def _datasets(connection: Connection, ids: set[str], project_id: str) -> dict[str, Dataset]:
@@ -294,7 +295,7 @@ class ExperimentPage(ListPage, frozen=True, kw_only=True):
 async def experiment(call: Call, query: ExperimentQuery) -> Answer:
     ids = [call.params["experiment_id"]]
     work = await open_experiment(call, call.params["project_id"], ids, query, here_of(call, query))
-    return await respond(call, work, query, search=bool(query.scorer))
+    return await respond(call, work, query, search=bool(query.scorer), follows=True)
 
 
 async def open_experiment(
@@ -330,6 +331,7 @@ async def open_experiment(
             here=here,
             crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
             shared_as=("experiment", experiment_id),
+            live=kept.experiment.status == "running",
             experiment=kept.experiment,
             dataset=found_datasets.get(kept.experiment.dataset_id),
             summary=summary,

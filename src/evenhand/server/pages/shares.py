@@ -27,6 +27,7 @@ from evenhand.server.pages.frame import (
     ListQuery,
     NoFields,
     PageContext,
+    PageQuery,
     age_of,
     form_route,
     here_of,

@@ -14,6 +14,9 @@ from evenhand.models.reasoning import Split, join_reasoning, parse_tags, split_r
 @pytest.mark.parametrize(
     ("text", "answer", "reasoning", "unclosed"),
     [
+        ("<think>x</think> <think>y", "", "x\n\ny", True),
+        ("x</think> <think>y", "", "x\n\ny", True),
+        ("<think>x</think>4 <think>y", "4 <think>y", "x", False),
         ("Paris", "Paris", None, False),
         ("", "", None, False),
         ("  Paris \n", "  Paris \n", None, False),  # without thinking nothing is touched

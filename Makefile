@@ -50,10 +50,11 @@ format: $(READY) ## rewrite the code in the project's format
 bench: system-test $(READY) ## measure speed as ratios in one run; ONLY=name picks one
 	@$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
-bench-peers: system-test $(READY) ## measure Arize Phoenix and MLflow beside ours (installs them into .venv-peers)
-	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	@for peer in arize-phoenix mlflow; do .venv-peers/bin/pip install --quiet $$peer || echo "$$peer cannot be installed"; done
-	@$(BIN)/python -m bench.peers .venv-peers/bin $(ARGS)
+bench-peers: system-test $(READY) ## measure Arize Phoenix and MLflow beside ours (installs each into a .venv-peers-bench-*)
+	@for peer in arize-phoenix mlflow; do \
+	  test -x .venv-peers-bench-$$peer/bin/python || $(PYTHON) -m venv .venv-peers-bench-$$peer; \
+	  .venv-peers-bench-$$peer/bin/pip install --quiet $$peer || echo "$$peer cannot be installed"; done
+	@$(BIN)/python -m bench.peers --phoenix .venv-peers-bench-arize-phoenix/bin --mlflow .venv-peers-bench-mlflow/bin $(ARGS)
 
 docs: $(READY) ## build the documentation into out/site; any warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "out/site/index.html"
@@ -81,4 +82,4 @@ screenshots: system-test $(READY) ## every page, light and dark, 360 and 1440 px
 	@$(BIN)/python -m tests.pages.screenshots out/screenshots $(ONLY)
 
 clean: ## remove what the commands above made
-	rm -rf $(VENV) $(RUN) .venv-peers .venv-mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out
+	rm -rf $(VENV) $(RUN) .venv-peers* .venv-mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist out

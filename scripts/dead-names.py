@@ -22,13 +22,6 @@ USED_BY_OTHERS = {
     "_JsonMap": "a forward reference of msgspec names it",
 }
 """What is called from outside of the tree, and by whom."""
-WRITTEN_AHEAD = {
-    "can_write": "the page of a trace",
-    "show_value": "the page of a trace",
-    "one_line": "the pages of lists",
-    "count_hours_again": "the recount of the hours of scores",
-}
-"""What comes before its caller, and which change brings that; a name leaves this list with it."""
 
 
 def template_names() -> set[str]:
@@ -43,7 +36,7 @@ def dead_names() -> list[str]:
         ignore_decorators=["@*command*", "@*group*", "@*fixture*", "@*overload*", "@given", "@*.hookimpl*"]
     )
     vulture.scavenge([str(ROOT / folder) for folder in FOLDERS])
-    known = USED_BY_OTHERS.keys() | WRITTEN_AHEAD.keys() | template_names()
+    known = USED_BY_OTHERS.keys() | template_names()
     return [
         f"{Path(one.filename).relative_to(ROOT)}:{one.first_lineno}: unused {one.typ} '{one.name}'"
         for one in vulture.get_unused_code(min_confidence=60)

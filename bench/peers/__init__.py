@@ -1,1 +1,1 @@
-"""Other platforms beside ours: `make bench-peers`. They are installed into an environment of their own."""
+"""Other platforms beside ours: `make bench-peers`. Each is installed into an environment of its own."""

@@ -1,6 +1,6 @@
-"""`python -m bench.peers PROGRAMS [--write]`: each peer in the folder PROGRAMS and ours by turns.
+"""`python -m bench.peers --phoenix BIN --mlflow BIN [--write]`: each peer and ours by turns.
 
-Loopback only, every server with a SQLite file of its own, at most a few minutes. What a peer cannot do is said.
+Each peer is installed into an environment of its own: in one, they break each other. Loopback only, every server with a SQLite file of its own, at most a few minutes. What a peer cannot do is said.
 """
 
 import argparse
@@ -26,6 +26,8 @@ CLIENTS, SECONDS, ROUNDS = 32, 3.0, 3
 ITEMS, SCORED, BATCHES = 10_000, 100_000, 4
 STORED_WITHIN = 30
 Figures = dict[str, float]
+PEERS: dict[str, type[Phoenix] | type[Mlflow]] = {"phoenix": Phoenix, "mlflow": Mlflow}
+"""By the name of the program that serves it."""
 
 
 class Ours:
@@ -149,22 +151,23 @@ def told(report: Report, name: str, peer: Figures, own: Figures) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.peers")
-    parser.add_argument("programs", type=Path, help="the folder with the peers' programs")
+    for name in PEERS:
+        parser.add_argument(f"--{name}", type=Path, help=f"the folder with the program {name}")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/performance.md")
     options = parser.parse_args()
-    programs = options.programs.resolve()
     report = Report("peers", command="make bench-peers")
     report.add("load of the machine at the start", f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory(prefix="evenhand-peers-") as text:
         folder = Path(text)
-        for program, kind in (("phoenix", Phoenix), ("mlflow", Mlflow)):
-            if not (programs / program).exists():
+        for program, kind in PEERS.items():
+            given: Path | None = getattr(options, program)
+            if given is None or not (given / program).exists():
                 report.add(kind.name, "not measured: its package could not be installed")
                 continue
             (folder / program).mkdir()
             # A server of ours for each: both start with nothing.
             with serving(f"sqlite:///{folder / program / 'ours.db'}") as server:
-                peer = kind(programs, folder / program)
+                peer = kind(given.resolve(), folder / program)
                 try:
                     peer.wait()
                     told(report, peer.name, *measured(peer, Ours(server), report))

@@ -118,7 +118,7 @@ def test_a_record_that_names_a_key_twice_is_a_bad_line(tmp_path: Path, more: str
         return
     with pytest.raises(InputError) as caught:
         load_records(path)
-    assert str(caught.value) == f"{path}:4: the key '{key}' is there twice"
+    assert str(caught.value) == f"{path}:4: duplicate key '{key}'"
     table = load_records(path, skip_invalid=True)
     assert (len(table), table.invalid) == (4, (str(caught.value),))
 
@@ -169,7 +169,7 @@ def test_duplicates_are_listed_with_their_lines(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_records(path)
     text = str(caught.value)
-    assert text.startswith(f"{path}: 2 runs are there twice")
+    assert text.startswith(f"{path}: 2 duplicate runs")
     assert "task t, arm a, repeat 1: lines 1 and 4" in text
     assert "task u, arm a, repeat 2: lines 3 and 5" in text
     with pytest.raises(InputError, match="task t, arm a, repeat 1: records 1 and 4"):

@@ -118,7 +118,7 @@ def test_a_report_that_cannot_be_written_is_no_verdict(tmp_path: Path) -> None:
 
 
 def test_an_error_rate_of_nothing_is_refused() -> None:
-    assert "alpha must lie between" in refused(
+    assert "alpha must be between" in refused(
         "plan", "--effect", "0.1", "--discordant", "0.2", "--alpha", "0"
     )
 

@@ -77,7 +77,7 @@ def test_the_cheapest_plan_comes_first() -> None:
     ("call", "message"),
     [
         (lambda: make_plan(0.0, noise_from_rates(0.5, 0.1)), "effect must be above 0"),
-        (lambda: make_plan(0.1, noise_from_rates(0.5, 0.1), power=1.0), "power must lie between"),
+        (lambda: make_plan(0.1, noise_from_rates(0.5, 0.1), power=1.0), "power must be between"),
         (lambda: noise_from_rates(1.0, None), "expected score"),
         (lambda: noise_from_rates(0.5, 0.0), "discordant share"),
     ],

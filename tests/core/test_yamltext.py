@@ -30,7 +30,7 @@ def test_the_same_as_the_safe_loader(text: str) -> None:
 def test_a_key_that_is_there_twice_is_refused_with_its_line(text: str, key: str, line: int) -> None:
     with pytest.raises(yaml.MarkedYAMLError) as caught:
         yamltext.load(text)
-    assert caught.value.problem == f"the key '{key}' is there twice"
+    assert caught.value.problem == f"duplicate key '{key}'"
     assert caught.value.problem_mark is not None
     assert caught.value.problem_mark.line + 1 == line
 

@@ -236,7 +236,7 @@ def test_a_suite_of_benchmarks_goes_on_when_one_fails(tmp_path: Path, bench: Pat
     ("text", "words"),
     [
         ("services: [", "suite.yaml:1: "),
-        ("services: {}\noutput: a\noutput: b\n", "suite.yaml:3: the key 'output' is there twice"),
+        ("services: {}\noutput: a\noutput: b\n", "suite.yaml:3: duplicate key 'output'"),
         ('services: {m: {url: "http://x", id: m}}', "missing required field `benchmarks`"),
         (
             'services: {m: {url: "http://x", id: m, temprature: 1}}\nbenchmarks: [gsm8k]',

@@ -309,9 +309,9 @@ JUDGES: dict[str, JudgeCase] = {
         lambda: MockModel(MockAnswer(tool_calls=({"name": "f", "arguments": {}},))),
         None,
         "grade_parse_failure",
-        "hold no verdict",
+        "hold no judgement",
     ),
-    "no verdict": JudgeCase(lambda: MockModel("no idea"), None, "grade_parse_failure", "hold no verdict"),
+    "no judgement": JudgeCase(lambda: MockModel("no idea"), None, "grade_parse_failure", "hold no judgement"),
     "finish_reason: length": JudgeCase(
         lambda: MockModel(MockAnswer(text="So, first,", finish_reason="length")),
         None,

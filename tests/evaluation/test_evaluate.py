@@ -161,7 +161,7 @@ def test_rows_may_use_the_names_of_other_datasets(tmp_path: Path) -> None:
         (["x"], "not a dict"),
         ({"input": "x"}, "not dict"),
         ("nowhere.jsonl", "no such file"),
-        ("ftp://somewhere/x", "is no dataset"),
+        ("ftp://somewhere/x", "is not a dataset"),
     ],
 )
 def test_bad_data_is_refused_before_the_first_call(data: Any, words: str) -> None:

@@ -85,7 +85,7 @@ def test_sources(tmp_path: Path) -> None:
     assert [row.values for row in open_source("data.csv", home=tmp_path).rows()] == [
         {"n": "1", "target": "2"}
     ]
-    with pytest.raises(OptionError, match="is no dataset"):
+    with pytest.raises(OptionError, match="is not a dataset"):
         open_source("s3://bucket/x")
     with pytest.raises(OptionError, match="unknown option 'splt'"):
         open_source("hf://a/b?splt=test")

@@ -121,7 +121,7 @@ def test_tags_can_be_others_or_none(tmp_path: Path) -> None:
         assert resumed.returncode != 0
         assert 'think tags was [] and is now ["think"]' in resumed.stderr
         bad = evenhand(*flags, "--think-tags", "<think>", "-o", tmp_path / "9")
-        assert "'<think>' is no tag of thinking" in bad.stderr
+        assert "'<think>' is not a thinking tag" in bad.stderr
     compared = evenhand("compare", tmp_path / "0", tmp_path / "1")
     assert "scorer" in compared.stdout + compared.stderr
     assert compared.returncode not in (0, 1)

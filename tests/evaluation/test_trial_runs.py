@@ -12,16 +12,16 @@ from tests.ab_suites import QUICK, alive, one_arm, records, suite, wait_for, wri
 
 from evenhand.ab import load_records
 from evenhand.core.errors import InputError, OutputError, RunConflict
-from evenhand.evaluation.trials.ledger import RunFolder
+from evenhand.evaluation.trials.ledger import TrialFolder
 from evenhand.evaluation.trials.processes import MARK, kill_leftovers
-from evenhand.evaluation.trials.runner import Progress, RunOptions, RunOutcome, run_suite
+from evenhand.evaluation.trials.runner import Progress, TrialOptions, TrialsOutcome, run_suite
 from evenhand.evaluation.trials.suite import choose, load_suite
 
 
-def go(folder: Path, content: dict[str, Any], *, repeats: int | None = None, **options: Any) -> RunOutcome:
+def go(folder: Path, content: dict[str, Any], *, repeats: int | None = None, **options: Any) -> TrialsOutcome:
     loaded = load_suite(write_suite(folder, content))
     return run_suite(
-        loaded, choose(loaded.suite, repeats=repeats), RunOptions(folder=folder / "run", **options)
+        loaded, choose(loaded.suite, repeats=repeats), TrialOptions(folder=folder / "run", **options)
     )
 
 
@@ -294,7 +294,7 @@ def test_a_line_that_a_crash_cut_short_is_run_again(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    with RunFolder(tmp_path / "run"), pytest.raises(RunConflict, match="is active on host"):
+    with TrialFolder(tmp_path / "run"), pytest.raises(RunConflict, match="is active on host"):
         go(tmp_path, suite())
     assert go(tmp_path, suite()).done == 2
 
@@ -312,7 +312,7 @@ def test_progress_counts_and_estimates(tmp_path: Path) -> None:
     seen: list[Progress] = []
     loaded = load_suite(write_suite(tmp_path, suite()))
     choice = choose(loaded.suite, repeats=2)
-    run_suite(loaded, choice, RunOptions(folder=tmp_path / "run"), seen.append)
+    run_suite(loaded, choice, TrialOptions(folder=tmp_path / "run"), seen.append)
     assert [now.done for now in seen] == [0, 1, 2, 3, 4]
     assert seen[0].eta_seconds is None
     assert seen[1].eta_seconds is not None

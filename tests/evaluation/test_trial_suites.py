@@ -9,7 +9,7 @@ from tests.ab_suites import EXAMPLE, suite, write_suite
 
 from evenhand.core.errors import InputError, OptionError, UnknownName
 from evenhand.evaluation.trials.plan import Key, planned
-from evenhand.evaluation.trials.suite import FieldSource, Usage, choose, load_suite
+from evenhand.evaluation.trials.suite import FieldSource, UsageSource, choose, load_suite
 from evenhand.evaluation.trials.trial import words
 from evenhand.evaluation.trials.usage import read_usage
 
@@ -21,13 +21,13 @@ ARM = {"name": "a", "agent_command": "true"}
     ("content", "place"),
     [
         ("{", "invalid JSON"),
-        ('{"tasks": [], "arms": [{"name": "a", "name": "b"}]}', "the key 'name' is there twice"),
+        ('{"tasks": [], "arms": [{"name": "a", "name": "b"}]}', "duplicate key 'name'"),
         ("[]", "Expected `object`, got `array`"),
         ({"arms": [ARM]}, "missing required field `tasks`"),
         ({"tasks": [], "arms": [ARM]}, "field 'tasks'"),
         ({"tasks": [TASK], "arms": []}, "field 'arms'"),
-        ({"tasks": [TASK, TASK], "arms": [ARM]}, "field 'tasks[1].id': 't' is there twice"),
-        ({"tasks": [TASK], "arms": [ARM, ARM]}, "field 'arms[1].name': 'a' is there twice"),
+        ({"tasks": [TASK, TASK], "arms": [ARM]}, "field 'tasks[1].id': duplicate 't'"),
+        ({"tasks": [TASK], "arms": [ARM, ARM]}, "field 'arms[1].name': duplicate 'a'"),
         ({"tasks": [{"id": "t"}], "arms": [ARM]}, "field 'tasks[0]': needs either prompt or prompt_file"),
         (
             {"tasks": [{**TASK, "prompt_file": "x"}], "arms": [ARM]},
@@ -154,7 +154,7 @@ def test_usage_from_json_lines(tmp_path: Path) -> None:
         ["no object"],
     ]
     path.write_text("thinking…\n" + "\n".join(json.dumps(line) for line in lines) + "\n{broken")
-    usage = Usage(format="jsonl", fields=FIELDS, where={"type": "step"})
+    usage = UsageSource(format="jsonl", fields=FIELDS, where={"type": "step"})
     found = read_usage(usage, path)
     assert found.error == ""
     assert {name: found.values[name] for name in FIELDS} == {
@@ -166,7 +166,7 @@ def test_usage_from_json_lines(tmp_path: Path) -> None:
         "total_cost_usd": 0.25,
     }
     assert found.values["cache_read_tokens"] is None
-    none = read_usage(Usage(format="jsonl", fields=FIELDS, where={"type": "gone"}), path)
+    none = read_usage(UsageSource(format="jsonl", fields=FIELDS, where={"type": "gone"}), path)
     assert "no line of JSON that counts" in none.error
 
 
@@ -188,7 +188,7 @@ def test_usage_is_never_made_up(tmp_path: Path, text: str | None, error: str, to
     path = tmp_path / "usage.json"
     if text is not None:
         path.write_text(text)
-    found = read_usage(Usage(), path)
+    found = read_usage(UsageSource(), path)
     assert found.values["input_tokens"] == tokens
     assert error in found.error if error else found.error == ""
 

@@ -177,8 +177,8 @@ def test_the_matrix_leaves_out_and_adds(tmp_path: Path) -> None:
     )
     found = read_variant_suite(path)
     assert [one.name for one in found.variants] == ["a · x", "a · y", "b · y", "hot"]
-    assert found.variants[3].job.config.sampling.temperature == 1
-    assert list(found.variants[0].job.benchmark.scorers) == ["same", "near"]
+    assert found.variants[3].planned.config.sampling.temperature == 1
+    assert list(found.variants[0].planned.benchmark.scorers) == ["same", "near"]
     assert found.baseline == "a · x"
 
 
@@ -211,7 +211,7 @@ def test_one_benchmark_with_two_models(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / "old").iterdir()} == {"gsm8k-small", "gsm8k-large"}
     found = read_variant_suite(tmp_path / "evenhand.yaml")
-    assert [(one.name, one.job.benchmark.name) for one in found.variants] == [
+    assert [(one.name, one.planned.benchmark.name) for one in found.variants] == [
         ("small", "gsm8k"),
         ("large", "gsm8k"),
     ]
@@ -236,7 +236,7 @@ MINIMAL: dict[str, Any] = {
         ({"data": "../secret.csv"}, "outside the folder"),
         ({"data": "/etc/passwd"}, "outside the folder"),
         ({"prompts": [{"file": "../../etc/passwd"}]}, "outside the folder"),
-        ({"data": "none.csv"}, "not there"),
+        ({"data": "none.csv"}, "does not exist"),
         ({"scorers": ["exact_mach"]}, "exact_match"),
         ({"scorers": ["mine.py:tone"]}, "runs no code"),
         ({"scorers": [{"contains": {"case": True}}]}, "has no option 'case'"),
@@ -306,7 +306,7 @@ def test_init_runs_as_it_is_and_overwrites_nothing(tmp_path: Path) -> None:
     before = (tmp_path / "evenhand.yaml").read_text()
     again = evenhand("init", cwd=tmp_path)
     assert again.returncode == 64
-    assert "overwrites nothing" in again.stderr
+    assert "does not overwrite" in again.stderr
     assert (tmp_path / "evenhand.yaml").read_text() == before
     found = run(tmp_path, status=0)
     assert found["verdict"] == "GO"

@@ -16,7 +16,7 @@ from evenhand.judging.pipeline import judge_samples
 from evenhand.judging.records import JudgeRecord
 from evenhand.models.config import EndpointConfig, RetryPolicy
 from evenhand.models.connect import connect
-from evenhand.models.usage import Usage
+from evenhand.models.counters import EndpointCounters
 from evenhand.scoring.judge import Judge
 from evenhand.scoring.types import ScorerInput
 
@@ -58,7 +58,7 @@ def mock_judge(tmp_path: Path, *options: str) -> Iterator[str]:
 
 async def judged(
     tmp_path: Path, n: int, patience: float, *options: str
-) -> tuple[dict[int, JudgeRecord], list[int], float, Usage]:
+) -> tuple[dict[int, JudgeRecord], list[int], float, EndpointCounters]:
     with mock_judge(tmp_path, "--latency", str(LATENCY), *options) as url:
         model = connect(
             EndpointConfig(

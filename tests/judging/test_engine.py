@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from evenhand.core.errors import OptionError, ScoringError, VerdictError
+from evenhand.core.errors import JudgementError, OptionError, ScoringError
 from evenhand.core.outcome import Failed, Scored, Unscored
 from evenhand.judging.pipeline import JudgeProgress, judge_samples
 from evenhand.judging.points import RubricJudge
@@ -255,7 +255,7 @@ async def test_judge_score_is_a_scorer_and_raises_what_is_no_score() -> None:
     assert (found["correct"], found["reward"], found["extracted"]) == (False, 0.4, 2.0)
     assert found["judge"].startswith("judge-")
     async with judge_model("eh") as (model, _):
-        with pytest.raises(VerdictError, match="could not be read"):
+        with pytest.raises(JudgementError, match="no judgement could be read"):
             await judge_score(SAMPLE, model=model)
     async with judge_model("eh", faults=FaultPlan(rate=1.0, kinds=("cut",))) as (model, _):
         with pytest.raises(ScoringError) as caught:

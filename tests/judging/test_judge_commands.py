@@ -12,7 +12,7 @@ import pytest
 from tests.ab_suites import wait_for
 from tests.judging.commands import evenhand, mock_model, read_lines, write_lines
 
-from evenhand.evaluation.judge_file import VerdictJournal
+from evenhand.evaluation.judge_file import JudgementJournal
 
 PLANTED = "sk-planted-0123456789abcdef"
 
@@ -196,7 +196,7 @@ def test_an_answer_that_changed_is_judged_again_and_a_cut_line_costs_one_verdict
         whole = (tmp_path / "out.jsonl").read_bytes().splitlines(keepends=True)
         (tmp_path / "out.jsonl").unlink()
         (tmp_path / "out.jsonl.partial").write_bytes(whole[0][:20])
-        with VerdictJournal(tmp_path / "out.jsonl") as journal:
+        with JudgementJournal(tmp_path / "out.jsonl") as journal:
             for line in whole[:2]:
                 journal.write(json.loads(line))
         last = evenhand(*options, "--judge-url", url, "--resume", cwd=tmp_path)
@@ -248,7 +248,7 @@ def test_a_rubric_file_and_the_named_rubrics(tmp_path: Path) -> None:
     assert "did you mean simpleqa" in unknown.stderr
     assert broken.returncode == 65
     assert "not a rubric" in broken.stderr
-    assert "the key 'max_score' is there twice" in twice.stderr
+    assert "duplicate key 'max_score'" in twice.stderr
 
 
 def test_bad_input_is_a_sentence(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_tags_as_they_are_typed() -> None:
     assert parse_tags("think, [THINK]...[/THINK]") == ("think", "[THINK]...[/THINK]")
     assert parse_tags("none") == ()
     for bad in ("", "<think>", "a b", "...", "<a>...", "x...x", "think,,a"):
-        with pytest.raises(OptionError, match="no tag of thinking"):
+        with pytest.raises(OptionError, match="is not a thinking tag"):
             parse_tags(bad)
 
 

@@ -1,5 +1,6 @@
 """A served site, and tabs that note whatever a page should not do."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,6 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request
 from tests.browser import PATIENCE
 from tests.service import ADMIN, ServiceUnderTest
 from tests.service_harness import Client
+from tests.visitor import Visitor
 
 from evenhand.core.ids import new_id
 from evenhand.core.objects.projects import Role
@@ -71,6 +73,13 @@ class Site:
         dataset = self.listed("/v1/experiments")[0]["dataset_id"]
         item: str = self.listed(f"/v1/datasets/{dataset}/items")[0]["id"]
         return item
+
+    def share(self, kind: str, *ids: str) -> str:
+        """The path of a link that shows one object of the demonstration to anybody."""
+        pairs = [("kind", kind), *(("object_id", one) for one in ids)]
+        page = Visitor(self.service).post("/projects/demo/shares", pairs).body.decode()
+        [link] = re.findall(r"http://[^/]+(/shared/[\w-]+)", page)
+        return str(link)
 
     def log_in(self, context: BrowserContext, role: Role = "admin", scope: str | None = None) -> None:
         """Give the context a session."""

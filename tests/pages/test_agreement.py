@@ -86,6 +86,23 @@ def test_links_and_secrets_are_shown_once(
         program.close()
 
 
+def test_a_lost_link_is_made_again_and_the_project_is_changed(tab: Page, client: Client) -> None:
+    tab.goto(f"/projects/{client.project}/settings")
+    people = tab.locator("section", has=tab.get_by_role("heading", name="People"))
+    people.get_by_label("Name").fill("Mara")
+    people.get_by_role("button", name="Invite").click()
+    first = tab.locator("#link pre").inner_text()
+    tab.get_by_role("button", name="New link").click()
+    assert tab.locator("#link pre").inner_text() != first
+    project = tab.locator("section", has=tab.get_by_role("heading", name="Project"))
+    project.get_by_label("Name").fill("Renamed")
+    project.get_by_label("Days to keep traces").fill("30")
+    project.get_by_role("button", name="Change").click()
+    expect(tab.get_by_role("status")).to_contain_text("The project is changed.")
+    kept = client.get(f"/v1/projects/{client.project}").body
+    assert (kept["name"], kept["retain_days"]) == ("Renamed", 30)
+
+
 def test_only_administrators_see_settings(browser: Browser, demo: Site, client: Client) -> None:
     with open_tab(browser, demo, role="write", scope=client.project, refusals=True) as tab:
         tab.goto(f"/projects/{client.project}/queue")

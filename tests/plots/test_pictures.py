@@ -34,6 +34,14 @@ def all_pictures(label: str, number: float) -> list[str]:
         plots.bar_picture(label, abs(number), plots.bar_scale([abs(number)])),
         plots.histogram({label: [number, number]}, title=label, x_label=label),
         plots.scatter(points, title=label, x_label=label, y_label=label),
+        plots.reliability([plots.Bin(judge=0.5, people=0.4, low=0.1, high=0.7, count=3)], title=label),
+        plots.timeline(
+            [
+                plots.Step(label=label, value=value, series=series)
+                for value, series in ((1, label), (None, ""), (2, "b"))
+            ],
+            title=label,
+        ),
         plots.lines(points, title=label, x_label=label, y_label=label, bands=[band], reference=0.5),
     ]
 
@@ -47,7 +55,19 @@ def test_any_label_and_number_gives_well_formed_xml_without_style_attributes(
         assert root.tag == SVG + "svg"
         assert {element.tag for element in root.iter()} <= {
             SVG + name
-            for name in ("svg", "title", "desc", "text", "line", "rect", "circle", "polygon", "path")
+            for name in (
+                "svg",
+                "title",
+                "desc",
+                "text",
+                "line",
+                "rect",
+                "circle",
+                "polygon",
+                "path",
+                "defs",
+                "pattern",
+            )
         }
         # `default-src 'self'` refuses them: everything would be drawn black.
         assert not any("style" in element.attrib for element in root.iter())
@@ -141,3 +161,23 @@ def test_ticks_and_their_texts() -> None:
         "2.5e+07",
         "1e-06",
     ]
+
+
+def test_another_series_begins_a_line_of_its_own() -> None:
+    """Four days, the judge changed after two: two lines in two colours, named where they begin."""
+    steps = [plots.Step(label=f"{n} Nov", value=n / 10, series="a" if n < 2 else "b") for n in range(4)]
+    root = ElementTree.fromstring(plots.timeline(steps, title="mean"))
+    strokes = [path.attrib["stroke"] for path in root.iter(SVG + "path") if path.attrib.get("fill") == "none"]
+    assert len(strokes) == len(set(strokes)) == 2
+    assert {"a from here", "b from here"} <= {text.text for text in root.iter(SVG + "text")}
+    alone = plots.timeline([plots.Step(label="x", value=1, series="a")] * 3, title="mean")
+    assert "from here" not in alone
+
+
+def test_calibration_dots_stand_where_both_scales_say() -> None:
+    """Judge 0.5 lies in the middle of 8..97 %, people 0.25 a quarter above the bottom: 250 − 0.25 × 220 = 195."""
+    one = plots.Bin(judge=0.5, people=0.25, low=0.1, high=0.5, count=12)
+    root = ElementTree.fromstring(plots.reliability([one], title="calibration"))
+    [dot] = root.iter(SVG + "circle")
+    assert (dot.attrib["cx"], dot.attrib["cy"]) == ("52.50%", "195.0")
+    assert "judge 0.5, people 0.25 (0.1 to 0.5), 12 items" in (root.findtext(SVG + "desc") or "")

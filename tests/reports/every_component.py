@@ -17,7 +17,7 @@ from evenhand.reports.components import (
     Table,
     Tile,
     Tiles,
-    Verdict,
+    VerdictBanner,
     bar_table,
     interval_table,
     numbers,
@@ -40,7 +40,7 @@ def sections(text: str) -> list[Section]:
         Section(
             "",
             [
-                Verdict(
+                VerdictBanner(
                     name=text,
                     sentence=text,
                     tone="good",
@@ -49,7 +49,9 @@ def sections(text: str) -> list[Section]:
                 )
             ],
         ),
-        Section("", [Verdict(name=text, sentence=text, tone="warn", shown=False, next_steps=[text] * 3)]),
+        Section(
+            "", [VerdictBanner(name=text, sentence=text, tone="warn", shown=False, next_steps=[text] * 3)]
+        ),
         Section("", [Tiles([Tile(text, text, text), Tile(text, "1")])]),
         Section(
             text,

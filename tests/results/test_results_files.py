@@ -92,7 +92,7 @@ def test_folders_of_runs_are_found_by_benchmark(tmp_path: Path) -> None:
         ('{"problem_idx": 0, "reward": NaN}', r"results.jsonl:2: invalid JSON"),
         ('{"reward": 1.0}', r"results.jsonl:2: .*problem_idx"),
         ('{"problem_idx": "a", "reward": 1.0}', r"results.jsonl:2: .*problem_idx"),
-        ('{"problem_idx": 7, "reward": 1.0}', r"results.jsonl:2: problem 7 repeat 0 is there twice"),
+        ('{"problem_idx": 7, "reward": 1.0}', r"results.jsonl:2: duplicate entry: problem 7, repeat 0"),
         (
             '{"problem_idx": 1, "reward": 0.0, "status": "failed"}',
             r"'reward': status is 'failed' but there is a number",
@@ -100,15 +100,15 @@ def test_folders_of_runs_are_found_by_benchmark(tmp_path: Path) -> None:
         ('{"problem_idx": 1, "status": "scored"}', r"'reward': status is 'scored' but there is no number"),
         (
             '{"problem_idx": 1, "reward": 0.0, "reward": 1.0}',
-            r"results.jsonl:2: the key 'reward' is there twice",
+            r"results.jsonl:2: duplicate key 'reward'",
         ),
         (
             '{"problem_idx": 1, "reward": 1.0, "metadata": {"category": "a", "category": "b"}}',
-            r"results.jsonl:2: the key 'category' is there twice",
+            r"results.jsonl:2: duplicate key 'category'",
         ),
         (
             '{"problem_idx": 1, "reward": 1.0, "own": [{"a": "\\ud83d", "b": 1, "b": 2}]}',
-            r"results.jsonl:2: the key 'b' is there twice",
+            r"results.jsonl:2: duplicate key 'b'",
         ),
         ('{"problem_idx": 1, "reward": 1.0', r"results.jsonl:2: "),
         ('{"problem_idx": 1, "metadata": {"a": ' + "[" * 100_000, r"results.jsonl:2: .*nested too deeply"),
@@ -128,7 +128,7 @@ def test_a_line_as_it_is_written_is_refused_too_when_a_key_is_added_to_it(tmp_pa
             file.write(SampleResult(problem_idx=number, reward=1.0, metadata={"a:": "b:"}, status="scored"))
     assert len(list(read_samples(path))) == 2
     path.write_text(path.read_text().replace('"problem_idx":1,', '"problem_idx":1,"reward":0.0,'))
-    with pytest.raises(InputError, match=r"results.jsonl:2: the key 'reward' is there twice"):
+    with pytest.raises(InputError, match=r"results.jsonl:2: duplicate key 'reward'"):
         list(read_samples(path))
 
 
@@ -141,7 +141,7 @@ def test_missing_and_foreign_files_are_input_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a run bundle"):
         read_run(tmp_path)
     (tmp_path / "eval-1.json").write_text(json.dumps(NEMO_BUNDLE)[:-1] + ', "benchmark": {"name": "b"}}')
-    with pytest.raises(InputError, match="not a run bundle: the key 'benchmark' is there twice"):
+    with pytest.raises(InputError, match="not a run bundle: duplicate key 'benchmark'"):
         read_run(tmp_path)
     (tmp_path / "eval-1.json").write_text(json.dumps(NEMO_BUNDLE))
     with pytest.raises(InputError, match=r"results.jsonl with its samples is not"):

@@ -19,12 +19,12 @@ from evenhand.core.errors import ScoringError
 from evenhand.sandbox.bubblewrap import Bubblewrap
 from evenhand.sandbox.docker import Docker, DockerOptions
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import Limits, Sandbox
+from evenhand.sandbox.port import ResourceLimits, Sandbox
 from evenhand.scoring.code_execution import build_program
 from evenhand.scoring.types import ScorerInput
 
 BACK_ENDS = ("bubblewrap", "docker")
-LIMITS = Limits(wall_seconds=30.0, cpu_seconds=30)
+LIMITS = ResourceLimits(wall_seconds=30.0, cpu_seconds=30)
 PROMPT = "class Box:\n    def __init__(self):\n        self.item = None\n\ndef f(given):\n"
 
 # An expression for what the program hands over; `given` is the test's own function.
@@ -227,7 +227,9 @@ def combination(attack: str, expression: str, place: str, demand: str) -> dict[s
     }
 
 
-async def grades(sandbox: Sandbox, programs: list[dict[str, Any]], limits: Limits = LIMITS) -> dict[str, str]:
+async def grades(
+    sandbox: Sandbox, programs: list[dict[str, Any]], limits: ResourceLimits = LIMITS
+) -> dict[str, str]:
     """`graded wrong`, `forged a pass` or `ungraded: why` by program."""
 
     async def grade(row: dict[str, Any]) -> str:
@@ -236,12 +238,12 @@ async def grades(sandbox: Sandbox, programs: list[dict[str, Any]], limits: Limit
             metadata["entry_point"] = row["entry_point"]
         try:
             sample = ScorerInput(response=row["source"], metadata=metadata)
-            verdict = (await sandbox.run(build_program(sample, row["source"], limits=limits))).verdict
+            grade = (await sandbox.run(build_program(sample, row["source"], limits=limits))).grade
         except ScoringError as error:
             return f"ungraded: {error}"
-        if verdict is None or verdict.reason in ("bad_test", "program_not_tested"):
-            return f"ungraded: {verdict}"
-        return "forged a pass" if verdict.passed else "graded wrong"
+        if grade is None or grade.reason in ("bad_test", "program_not_tested"):
+            return f"ungraded: {grade}"
+        return "forged a pass" if grade.passed else "graded wrong"
 
     found = await asyncio.gather(*(grade(row) for row in programs))
     return {row["name"]: grade for row, grade in zip(programs, found, strict=True)}

@@ -17,10 +17,10 @@ import pytest
 
 from evenhand.sandbox.conformance import ROOMY
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import MEBIBYTE, Execution, Limits, Program
+from evenhand.sandbox.port import MEBIBYTE, Execution, Program, ResourceLimits
 
 # Little of everything but time: how quick the machine is must not decide.
-TIGHT = Limits(
+TIGHT = ResourceLimits(
     wall_seconds=100.0,
     cpu_seconds=60,
     memory_bytes=96 * MEBIBYTE,
@@ -241,7 +241,7 @@ def test_memory_of_the_kernel_that_a_control_group_counts_is_limited(
     """An empty file on a tmpfs takes the kernel about 1 KiB: 150,000 of them 150 MiB, twice the limit."""
     control = FILES_WITHOUT_CONTENT.replace("FOLDER", repr(str(tmp_path)))
     assert outside(control).stdout == b"made 150000\n"
-    limits = Limits(wall_seconds=100.0, cpu_seconds=60, memory_bytes=72 * MEBIBYTE, processes=6)
+    limits = ResourceLimits(wall_seconds=100.0, cpu_seconds=60, memory_bytes=72 * MEBIBYTE, processes=6)
     source = FILES_WITHOUT_CONTENT.replace("FOLDER", "'/tmp'")
     found = request.getfixturevalue(pool).execute(Program(source=source, limits=limits))
     assert found.stdout == b"", found
@@ -264,10 +264,10 @@ def test_an_answer_that_fills_the_memory_of_the_test_is_the_programs_fault(
     any_limits: Pool, answer: tuple[str, str]
 ) -> None:
     source, test = answer
-    limits = Limits(wall_seconds=240, cpu_seconds=240, memory_bytes=192 * MEBIBYTE)
+    limits = ResourceLimits(wall_seconds=240, cpu_seconds=240, memory_bytes=192 * MEBIBYTE)
     found = any_limits.execute(Program(source=source, test=test, entry_point="f", limits=limits))
-    assert found.verdict is not None
-    assert (found.verdict.passed, found.verdict.reason) == (False, "memory_limit")
+    assert found.grade is not None
+    assert (found.grade.passed, found.grade.reason) == (False, "memory_limit")
 
 
 FILL = """
@@ -299,11 +299,13 @@ def test_endless_work_ends_at_the_processor_limit(any_limits: Pool) -> None:
     source = "while True: pass"
     with pytest.raises(subprocess.TimeoutExpired):
         outside(source, timeout=1.5)
-    found = any_limits.execute(Program(source=source, limits=Limits(wall_seconds=120, cpu_seconds=1)))
+    found = any_limits.execute(Program(source=source, limits=ResourceLimits(wall_seconds=120, cpu_seconds=1)))
     assert found.ending == "cpu_limit"
     # A program that ignores the first signal gets another.
     stubborn = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
-    found = any_limits.execute(Program(source=stubborn, limits=Limits(wall_seconds=120, cpu_seconds=1)))
+    found = any_limits.execute(
+        Program(source=stubborn, limits=ResourceLimits(wall_seconds=120, cpu_seconds=1))
+    )
     assert found.ending in ("signaled", "cpu_limit")
     assert found.usage.cpu_seconds < 4
 
@@ -312,7 +314,7 @@ def test_sleeping_past_the_limit_ends_in_time(any_limits: Pool) -> None:
     source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
     with pytest.raises(subprocess.TimeoutExpired):
         outside(source, timeout=1.5)
-    found = any_limits.execute(Program(source=source, limits=Limits(wall_seconds=1.0)))
+    found = any_limits.execute(Program(source=source, limits=ResourceLimits(wall_seconds=1.0)))
     assert found.ending == "timeout"
     assert 1 <= found.usage.wall_seconds < 300, "it was ended long before it would have"
 
@@ -541,16 +543,16 @@ def test_descriptors_of_the_host_do_not_leak(any_limits: Pool, tmp_path: Path) -
 
 def test_links_and_fifos_in_place_of_files_change_nothing(any_limits: Pool) -> None:
     source = (
-        "import os\nfor name in ('program.py', 'result', 'result.json', 'verdict'):\n"
+        "import os\nfor name in ('program.py', 'result', 'result.json', 'grade'):\n"
         "    if os.path.lexists(name): os.unlink(name)\n"
         "    os.mkfifo(name) if name[0] == 'r' else os.symlink('/proc/1/mem', name)\n"
         "os.rename('/tmp/work', '/tmp/other')\nos.symlink('/', '/tmp/work')\n"
         "def add(a, b):\n    return a + b\n"
     )
     for test, passed in (("assert add(1, 2) == 3", True), ("assert add(1, 2) == 4", False)):
-        verdict = (any_limits.execute(Program(source=source, test=test, limits=ROOMY))).verdict
-        assert verdict is not None
-        assert verdict.passed is passed
+        grade = (any_limits.execute(Program(source=source, test=test, limits=ROOMY))).grade
+        assert grade is not None
+        assert grade.passed is passed
 
 
 def test_the_next_program_finds_no_leftovers(any_limits: Pool) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import Limits, Program
+from evenhand.sandbox.port import Program, ResourceLimits
 
 ADD_TEST = "assert add(1, 2) == 3\nassert add(2, 2) == 4\n"
 CHECK_TEST = "def check(candidate):\n    assert candidate(1, 2) == 3\n    assert candidate(2, 2) == 4\n"
@@ -147,7 +147,7 @@ CHEATS = [
         "writes to every descriptor",
         "import os, json, struct\n"
         "body = json.dumps({'event': 'end', 'nonce': '', 'ending': '', 'memory': False, 'status': 0, 'truncated':"
-        " False, 'verdict': {'passed': True, 'reason': 'passed', 'message': '', 'calls': 1}, 'wall_seconds': 0,"
+        " False, 'grade': {'passed': True, 'reason': 'passed', 'message': '', 'calls': 1}, 'wall_seconds': 0,"
         " 'cpu_seconds': 0, 'memory_bytes': 0}).encode()\n"
         "for fd in range(64):\n"
         "    for data in (body, struct.pack('>cI', b'J', len(body)) + body):\n"
@@ -255,12 +255,12 @@ def test_a_cheat_is_graded_incorrect(sandbox: Pool, cheat: Cheat) -> None:
         test=cheat.test,
         trusted="def poly(c, x):\n    return sum(k * x**i for i, k in enumerate(c))\nclass Box:\n    pass",
         entry_point="add",
-        limits=Limits(wall_seconds=100.0, cpu_seconds=60),
+        limits=ResourceLimits(wall_seconds=100.0, cpu_seconds=60),
     )
     execution = sandbox.execute(program)
-    assert execution.verdict is not None
-    assert not execution.verdict.passed, execution.verdict
-    assert execution.verdict.reason in ("wrong_answer", "program_error", "ended_early"), execution.verdict
+    assert execution.grade is not None
+    assert not execution.grade.passed, execution.grade
+    assert execution.grade.reason in ("wrong_answer", "program_error", "ended_early"), execution.grade
 
 
 @pytest.mark.parametrize("cheat", [c for c in CHEATS if c.fools_exit_status], ids=lambda cheat: cheat.name)

@@ -4,7 +4,7 @@ import pytest
 
 from evenhand.sandbox.conformance import CHECKS, Check, self_check
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import Execution, Program, Verdict
+from evenhand.sandbox.port import Execution, Grade, Program
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
@@ -19,8 +19,8 @@ class Pretender:
     name = "pretender"
 
     async def run(self, program: Program) -> Execution:
-        verdict = Verdict(passed=True, reason="passed") if program.test else None
-        return Execution(ending="exited", exit_code=0, stdout=b"1", verdict=verdict)
+        grade = Grade(passed=True, reason="passed") if program.test else None
+        return Execution(ending="exited", exit_code=0, stdout=b"1", grade=grade)
 
     def close(self) -> None:
         return

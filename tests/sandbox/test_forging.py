@@ -9,7 +9,7 @@ from tests.sandbox.forging import ATTACKS, DEMANDS, PLACES, combination, combina
 from tests.sandbox.forging_by_hand import PROGRAMS
 
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import Limits, Program
+from evenhand.sandbox.port import Program, ResourceLimits
 
 
 def not_wrong(found: dict[str, str]) -> dict[str, str]:
@@ -24,7 +24,7 @@ async def test_programs_that_were_tried_by_hand_are_graded_wrong(sandbox: Pool, 
 
 async def test_more_programs_are_graded_wrong(sandbox: Pool) -> None:
     assert len({row["name"] for row in PROGRAMS}) == len(PROGRAMS)
-    assert not_wrong(await grades(sandbox, PROGRAMS, Limits(wall_seconds=10.0, cpu_seconds=10))) == {}
+    assert not_wrong(await grades(sandbox, PROGRAMS, ResourceLimits(wall_seconds=10.0, cpu_seconds=10))) == {}
 
 
 async def test_every_attack_is_graded_wrong_in_some_places(bubblewrap: Pool) -> None:
@@ -54,12 +54,12 @@ async def test_a_program_that_ends_its_sandbox_is_wrong_and_not_ungraded(bubblew
     program = Program(
         source="def f():\n    return 1",
         test="import os\nos._exit(1) if f() else None",
-        limits=Limits(wall_seconds=60.0, cpu_seconds=60),
+        limits=ResourceLimits(wall_seconds=60.0, cpu_seconds=60),
     )
     execution = bubblewrap.execute(program)
     assert execution.ending == "lost"
-    assert execution.verdict is not None
-    assert (execution.verdict.passed, execution.verdict.reason) == (False, "ended_early")
+    assert execution.grade is not None
+    assert (execution.grade.passed, execution.grade.reason) == (False, "ended_early")
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,11 @@ async def test_a_program_that_ends_its_sandbox_is_wrong_and_not_ungraded(bubblew
     ],
 )
 async def test_what_honest_programs_need(bubblewrap: Pool, source: str, test: str) -> None:
-    verdict = bubblewrap.execute(Program(source=source, test=test, limits=Limits(wall_seconds=60.0))).verdict
-    assert verdict is not None
-    assert verdict.passed, verdict
+    grade = bubblewrap.execute(
+        Program(source=source, test=test, limits=ResourceLimits(wall_seconds=60.0))
+    ).grade
+    assert grade is not None
+    assert grade.passed, grade
 
 
 def test_members_of_the_prompts_enumerations_are_themselves(bubblewrap: Pool) -> None:
@@ -123,10 +125,10 @@ def test_members_of_the_prompts_enumerations_are_themselves(bubblewrap: Pool) ->
         "assert f(Colour.RED) is Colour.BLUE and f(3) == 3 and rank() is Rank.LOW\n"
         "assert square(0).area == 9 and square(5).area == 9"
     )
-    program = Program(source=source, test=test, trusted=trusted, limits=Limits(wall_seconds=60.0))
-    verdict = bubblewrap.execute(program).verdict
-    assert verdict is not None
-    assert verdict.passed, verdict
+    program = Program(source=source, test=test, trusted=trusted, limits=ResourceLimits(wall_seconds=60.0))
+    grade = bubblewrap.execute(program).grade
+    assert grade is not None
+    assert grade.passed, grade
 
 
 @pytest.mark.parametrize(
@@ -143,9 +145,9 @@ def test_a_failure_that_unittest_only_prints_is_a_failure(bubblewrap: Pool, run:
     found = {}
     for answer in (1, 2):
         program = Program(
-            source=f"def f():\n    return {answer}", test=test, limits=Limits(wall_seconds=60.0)
+            source=f"def f():\n    return {answer}", test=test, limits=ResourceLimits(wall_seconds=60.0)
         )
-        verdict = bubblewrap.execute(program).verdict
-        assert verdict is not None
-        found[answer] = verdict.reason
+        grade = bubblewrap.execute(program).grade
+        assert grade is not None
+        found[answer] = grade.reason
     assert found == {1: "wrong_answer", 2: "passed"}

@@ -6,24 +6,24 @@ import pytest
 
 from evenhand.core.errors import ScoringError
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import MEBIBYTE, Limits, Program, Verdict
+from evenhand.sandbox.port import MEBIBYTE, Grade, Program, ResourceLimits
 from evenhand.scoring.code_execution import code_sandbox, code_sandbox_async
 from evenhand.scoring.types import ScorerInput
 
 
-async def grade(
+async def grade_program(
     pool: Pool, source: str, test: str, *, trusted: str = "", entry_point: str | None = None
-) -> Verdict:
+) -> Grade:
     program = Program(
         source=source,
         test=test,
         trusted=trusted,
         entry_point=entry_point,
-        limits=Limits(wall_seconds=100.0, cpu_seconds=60),
+        limits=ResourceLimits(wall_seconds=100.0, cpu_seconds=60),
     )
-    verdict = (await pool.run(program)).verdict
-    assert verdict is not None
-    return verdict
+    grade = (await pool.run(program)).grade
+    assert grade is not None
+    return grade
 
 
 PASSES = {
@@ -132,8 +132,8 @@ PASSES = {
 @pytest.mark.parametrize("name", PASSES)
 async def test_a_right_program_passes(bubblewrap: Pool, name: str) -> None:
     source, test = PASSES[name]
-    verdict = await grade(bubblewrap, source, test)
-    assert verdict.passed, verdict
+    grade = await grade_program(bubblewrap, source, test)
+    assert grade.passed, grade
 
 
 async def test_instances_of_the_prompts_classes_travel_by_value(bubblewrap: Pool) -> None:
@@ -146,8 +146,8 @@ async def test_instances_of_the_prompts_classes_travel_by_value(bubblewrap: Pool
         "head = None\nfor n in range(3000):\n    head = Node(n, head)\nfirst = head\nr = reverse(head)\n"
         "assert type(r) is Node and r.val == 0 and r.next.val == 1 and first.next is None"
     )
-    verdict = await grade(bubblewrap, source, test, trusted=trusted)
-    assert verdict.passed, verdict
+    grade = await grade_program(bubblewrap, source, test, trusted=trusted)
+    assert grade.passed, grade
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,14 @@ async def test_instances_of_the_prompts_classes_travel_by_value(bubblewrap: Pool
 async def test_every_ending_has_its_reason(
     bubblewrap: Pool, source: str, test: str, reason: str, says: str
 ) -> None:
-    limits = Limits(
+    limits = ResourceLimits(
         wall_seconds=2.0 if reason == "timeout" else 100.0, cpu_seconds=60, memory_bytes=128 * MEBIBYTE
     )
     program = Program(source=source, test=test, limits=limits)
-    verdict = (await bubblewrap.run(program)).verdict
-    assert verdict is not None
-    assert (verdict.passed, verdict.reason) == (False, reason), verdict
-    assert says in verdict.message
+    grade = (await bubblewrap.run(program)).grade
+    assert grade is not None
+    assert (grade.passed, grade.reason) == (False, reason), grade
+    assert says in grade.message
 
 
 async def test_what_a_graded_program_printed_is_kept(bubblewrap: Pool) -> None:
@@ -202,8 +202,8 @@ async def test_what_a_graded_program_printed_is_kept(bubblewrap: Pool) -> None:
     execution = await bubblewrap.run(
         Program(source=source, test="print('test')\nassert f() is f.__doc__ is None")
     )
-    assert execution.verdict is not None
-    assert execution.verdict.passed
+    assert execution.grade is not None
+    assert execution.grade.passed
     assert sorted(execution.stdout.split()) == [b"call", b"test", b"top"]
 
 

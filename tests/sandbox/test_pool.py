@@ -14,7 +14,7 @@ from evenhand.core.errors import SandboxUnavailable
 from evenhand.sandbox.bubblewrap import Bubblewrap
 from evenhand.sandbox.cgroups import Group, Hierarchy, find_hierarchy, sweep
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import Limits, Program
+from evenhand.sandbox.port import Program, ResourceLimits
 from evenhand.sandbox.worker import SandboxBroken, Worker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,11 +90,11 @@ OWNER = """
 import threading, time
 from evenhand.sandbox.bubblewrap import Bubblewrap
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import Program, Limits
+from evenhand.sandbox.port import Program, ResourceLimits
 pool = Pool(Bubblewrap())
 pool.prepare()
 program = "import time; open('/proc/self/comm', 'w').write('endless'); time.sleep(600)"
-threading.Thread(target=pool.execute, args=(Program(source=program, limits=Limits(wall_seconds=600)),), daemon=True).start()
+threading.Thread(target=pool.execute, args=(Program(source=program, limits=ResourceLimits(wall_seconds=600)),), daemon=True).start()
 print("ready", flush=True)
 time.sleep(600)
 """
@@ -131,7 +131,7 @@ class Broken:
     name = "broken"
     starts = 0
 
-    def start(self, limits: Limits) -> Worker:
+    def start(self, limits: ResourceLimits) -> Worker:
         self.starts += 1
         raise SandboxUnavailable("no such thing here")
 
@@ -158,7 +158,7 @@ class Dying:
         self.inner = Bubblewrap()
         self.killed = 0
 
-    def start(self, limits: Limits) -> Worker:
+    def start(self, limits: ResourceLimits) -> Worker:
         worker = self.inner.start(limits)
         if self.killed < 2:
             self.killed += 1
@@ -193,7 +193,7 @@ def test_a_bad_file_name_is_refused(bubblewrap: Pool) -> None:
 
 def test_groups_of_the_second_version_get_their_files(tmp_path: Path) -> None:
     hierarchy = Hierarchy(version=2, parents=dict.fromkeys(("memory", "pids", "cpu"), tmp_path))
-    group = Group(hierarchy, Limits(memory_bytes=1000, processes=6, cores=0.5))
+    group = Group(hierarchy, ResourceLimits(memory_bytes=1000, processes=6, cores=0.5))
     folder = group.folders["memory"]
     assert (folder / "memory.max").read_text() == "1000"
     assert (folder / "memory.swap.max").read_text() == "0"

@@ -10,7 +10,7 @@ from tests.real_parts import need
 
 from evenhand.sandbox import seccomp
 from evenhand.sandbox.pool import Pool
-from evenhand.sandbox.port import Limits, Program
+from evenhand.sandbox.port import Program, ResourceLimits
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 COLUMNS = {"x86_64": 0, "aarch64": 1}
@@ -199,5 +199,5 @@ print("all of it works")
 
 
 def test_what_honest_programs_use_works(sandbox: Pool) -> None:
-    found = sandbox.execute(Program(source=HONEST, limits=Limits(wall_seconds=120.0, cpu_seconds=60)))
+    found = sandbox.execute(Program(source=HONEST, limits=ResourceLimits(wall_seconds=120.0, cpu_seconds=60)))
     assert found.stdout == b"all of it works\n", found.stderr.decode()

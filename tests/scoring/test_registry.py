@@ -1,6 +1,7 @@
 """Scorers by name, their options, and what becomes of what they return or raise."""
 
 import asyncio
+import json
 import math
 import os
 import subprocess
@@ -13,17 +14,19 @@ import numpy as np
 import pytest
 
 from evenhand.core.errors import (
+    JudgementError,
     ModelError,
     OptionError,
     SandboxUnavailable,
     ScorerTimeout,
     UnknownName,
-    VerdictError,
 )
 from evenhand.core.outcome import Failed, Scored, Unscored
+from evenhand.evaluation.score_file import Fields, FileScoring, ScoresFile
 from evenhand.scoring.apply import score_sample, score_sample_async
 from evenhand.scoring.definition import Scorer, scorer
 from evenhand.scoring.registry import BUILT_IN, get_scorer, register_scorer, scorer_names
+from evenhand.scoring.strict import contains, regex, strict_match
 from evenhand.scoring.text import exact_match
 from evenhand.scoring.types import ScorerInput
 
@@ -189,7 +192,7 @@ def test_a_scorer_can_say_that_there_is_nothing_to_score() -> None:
     ("error", "kind"),
     [
         (ScorerTimeout("too long"), "scorer_timeout"),
-        (VerdictError("no verdict", reply="hm"), "grade_parse_failure"),
+        (JudgementError("no verdict", reply="hm"), "grade_parse_failure"),
         (ModelError("down", kind="rate_limit"), "rate_limit"),
         (SandboxUnavailable("none"), "sandbox_unavailable"),
         (OptionError("bad"), "invalid_option"),
@@ -359,3 +362,29 @@ async def test_thinking_is_not_scored(response: Any, value: float) -> None:
     sample = ScorerInput(response=response, target="Paris")
     outcome = score_sample(exact_match, sample)
     assert outcome == await score_sample_async(exact_match, sample) == Scored(value=value)
+
+
+@pytest.mark.parametrize(
+    ("strict", "target", "value"),
+    [
+        (strict_match, "Paris", 0.0),
+        (strict_match, "<think>Lyon?</think>Paris", 1.0),
+        (contains, "Lyon?", 1.0),
+        (regex.configure(pattern="^Paris"), None, 0.0),
+    ],
+)
+async def test_strict_scorers_see_the_response_as_it_is(
+    strict: Scorer, target: str | None, value: float, tmp_path: Path
+) -> None:
+    """What was stored is compared, thinking included; so does `evenhand score`."""
+    sample = ScorerInput(response="<think>Lyon?</think>Paris", target=target)
+    outcome = score_sample(strict, sample)
+    assert outcome == await score_sample_async(strict, sample) == Scored(value=value)
+    file = tmp_path / "answers.jsonl"
+    file.write_text(json.dumps({"response": sample.response, "target": target}) + "\n")
+    both = FileScoring([file], {"strict": strict, "other": exact_match}, Fields())
+    with ScoresFile(tmp_path / "scores.jsonl", [file]) as out:
+        both.score(out)
+    [line] = [json.loads(text) for text in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    assert line["scores"]["strict"]["value"] == value
+    assert line["scores"]["other"].get("value") == (None if target is None else float(target == "Paris"))

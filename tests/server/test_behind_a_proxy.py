@@ -34,7 +34,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceUnderTe
         f"sqlite:///{folder / 'p.db'}",
         root_path="/evenhand",
         trusted_proxies=("127.0.0.1",),
-        allowed_hosts=("scores.example", "127.0.0.1"),
+        allowed_hosts=("scores.example",),
         allowed_origins=("https://app.example",),
     ) as service:
         service.post("/v1/projects", {"id": "p", "name": "P"})
@@ -66,6 +66,19 @@ def test_cookies_are_secure_behind_https(proxied: ServiceUnderTest) -> None:
         code = proxied.sessions.new_code(Access(token_id=LOGIN_LINK, role="admin", scope=None))
         answer, _ = asked(proxied, f"/evenhand/login?code={code}", **header)
         assert ("; Secure" in answer.headers["set-cookie"]) is secure
+        # Other applications of the host do not get it.
+        assert "; Path=/evenhand/;" in answer.headers["set-cookie"]
+
+
+def test_a_listed_name_is_accepted_beside_those_of_loopback(proxied: ServiceUnderTest) -> None:
+    """The printed login link and the health check of a container name the loopback address."""
+    for host, status in (
+        ("scores.example", 200),
+        ("127.0.0.1:8321", 200),
+        ("localhost", 200),
+        ("evil.example", 400),
+    ):
+        assert asked(proxied, "/readyz", Host=host)[0].status == status, host
 
 
 def test_nothing_is_believed_from_others(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_the_tags_of_thinking_are_the_servers(
     with running_service(f"sqlite:///{tmp_path / 'tags.db'}", think_tags=tags) as service:
         client = Client(service.url, ADMIN)
         run = client.run(THINKING, "Paris")
-        body = {"target_id": run, "target_type": "run", "scorer_name": "exact_match"}
+        body = {"target_id": run, "target_type": "run", "scorer_name": "normalized_match"}
         score = client.made("/v1/scores", body)
         assert score["value"] == value
         assert score["scorer_options"].get("think_tags") == stored
@@ -180,4 +180,27 @@ def test_the_tags_of_thinking_are_the_servers(
         [experiment] = client.pages("/v1/experiments", project_id=client.project)
         [kept] = client.pages(f"/v1/experiments/{experiment['id']}/runs")
         assert kept["output"] == THINKING
+        client.close()
+
+
+@pytest.mark.parametrize("tags", [("think",), ("[THINK]...[/THINK]",), ()])
+def test_the_contracts_rules_compare_outputs_as_they_are_stored(
+    tmp_path: Path, tags: tuple[str, ...]
+) -> None:
+    """The contract compares the run's output as a string; what a model thought aloud is part of that string."""
+    thought = "<think>Lima?</think>Paris"
+    with running_service(f"sqlite:///{tmp_path / 'strict.db'}", think_tags=tags) as service:
+        client = Client(service.url, ADMIN)
+        run = client.run(thought, "Paris")
+        for name, config, value in (
+            ("exact_match", {}, 0.0),
+            ("exact_match", {"expected_output": thought}, 1.0),
+            ("strict_match", {"expected_output": thought}, 1.0),
+            ("contains", {"expected_output": "Lima?"}, 1.0),
+            ("regex", {"pattern": "^<think>"}, 1.0),
+        ):
+            body = {"target_id": run, "target_type": "run", "scorer_name": name, "config": config}
+            score = client.made("/v1/scores", body)
+            assert (name, score["value"]) == (name, value)
+            assert "think_tags" not in score["scorer_options"]
         client.close()

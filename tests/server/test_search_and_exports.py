@@ -14,6 +14,7 @@ from evenhand.server.api.traces import MOST_FILTERS
 from evenhand.server.config import RequestLimits
 from evenhand.store.pages import MOST_BYTES
 from evenhand.store.searching import MOST_CHARACTERS, normal, readable
+from evenhand.store.traces import MOST_SPANS
 
 CHINESE = "请问法国的首都是哪里？"
 ARABIC = "ما هي عاصمة المملكة العربية السعودية؟"
@@ -151,35 +152,122 @@ def test_an_export_of_nothing_is_an_error_not_an_empty_file(client: Client) -> N
         assert client.request("GET", path).code == code, path
 
 
+def named(item: dict[str, Any]) -> str:
+    """What an item of a list is: its target in a queue, else its id."""
+    return str(
+        item.get("target_id", item["id"]) if "queue_id" in item else item.get("id") or item["trace_id"]
+    )
+
+
 def test_a_page_ends_by_bytes_too(client: Client) -> None:
     """No page holds much more than its bytes, and following the cursors gives every row once."""
     large = "x" * (2 * MOST_BYTES // 5)
     dataset, items = client.dataset([large] * 3)
     experiment = client.experiment(dataset, auto_complete=False)
     runs = client.runs(experiment, [{"dataset_item_id": item, "output": large} for item in items])
+    scored = client.experiment(dataset, auto_complete=False)
+    said = {"scorer_name": "said", "value": 0.5, "metadata": {"k": large}}
+    judged = client.runs(scored, [{"dataset_item_id": item, "output": 1, "scores": [said]} for item in items])
+    repeats = [{"dataset_item_id": items[0], "output": 1, "repeat": n, "scores": [said]} for n in (1, 2)]
+    history = [*client.runs(scored, repeats)[::-1], judged[0], runs[0]]
+    target = client.run("answer")
     body = {
-        "target_id": runs[0],
+        "target_id": target,
         "target_type": "run",
         "scorer_name": "s",
         "value": 1,
         "metadata": {"k": large},
     }
     scores = [client.made("/v1/scores", body)["id"] for _ in range(3)]
-    traces = [client.trace(input=large)[0] for _ in range(3)]
+    traces = [client.trace(input=large, metadata={"k": large[:-50]})[0] for _ in range(3)]
     for trace_id in traces:
         client.post(f"/v1/traces/{trace_id}/queue")
+    note = {"trace_id": traces[0], "annotator": "a", "correction": large}
+    notes = [client.made("/v1/annotations", note)["id"] for _ in range(3)]
+    project = {"project_id": client.project}
+    queue = client.made("/v1/queues", {**project, "name": "q"})["id"]
+    client.post(f"/v1/queues/{queue}/items", {"trace_ids": traces})
+    of_large = {**project, "dataset_id": dataset, "name": "e", "metadata": {"k": large}}
+    planned = [client.made("/v1/experiments", of_large)["id"] for _ in range(3)]
+    rule = {
+        **project,
+        "scorer_name": "regex",
+        "config": {"pattern": "a", "flags": "", "expected_output": large},
+    }
+    rules = [client.made("/v1/rules", {**rule, "name": str(n)})["id"] for n in range(3)]
     for path, query, made in (
         (f"/v1/datasets/{dataset}/items", {}, items),
         (f"/v1/experiments/{experiment}/runs", {}, runs),
-        ("/v1/scores", {"target_id": runs[0]}, scores),
-        ("/v1/scores", {"project_id": client.project}, scores[::-1]),
+        (f"/v1/experiments/{experiment}/runs", {}, runs),
+        (f"/v1/experiments/{scored}/runs", {}, [*judged, *history[1::-1]]),
+        (f"/v1/experiments/{scored}/runs", {"scorer_name": "said"}, [*judged, *history[1::-1]]),
+        (f"/v1/datasets/{dataset}/items/{items[0]}/runs", {}, history),
+        ("/v1/annotations", {"trace_id": traces[0]}, notes),
+        ("/v1/traces", project, traces[::-1]),
+        ("/v1/traces", {**project, "name": "answer"}, traces[::-1]),
+        (f"/v1/queues/{queue}/items", {}, traces),
+        ("/v1/experiments", project, planned[::-1]),
+        ("/v1/rules", project, rules[::-1]),
+        ("/v1/scores", {"target_id": target}, scores),
         ("/v1/scores", {"project_id": client.project, "scorer_name": "s", "min_value": 1}, scores[::-1]),
         ("/v1/queue", {"project_id": client.project}, traces),
     ):
         page = client.get(path, **query).body
         assert (len(page["items"]), page["limit"]) == (2, 50), path
-        seen = [item.get("id") or item["trace_id"] for item in client.pages(path, **query)]
-        assert seen == made, path
+        seen = [named(item) for item in client.pages(path, **query)]
+        assert seen[: len(made)] == made, path
+        assert len(set(seen)) == len(seen), path
+
+
+def test_a_long_trace_is_sent_in_pieces_and_whole(client: Client) -> None:
+    """More spans and longer texts than are held in memory at once: the answer, and both exports, have every span once."""
+    trace_id = f"trace-{new_id()}"
+    large = "x" * (2 * MOST_BYTES // 5)
+    root = span(trace_id=trace_id, start_time="2026-02-21T22:00:01.000Z")
+    call = span(trace_id=trace_id, parent_span_id=root["id"], model="m", input="q", output=large)
+    texts = [span(trace_id=trace_id, parent_span_id=root["id"], output=large) for _ in range(3)]
+    for one in (root, call, *texts):
+        assert client.spans(one).status == 201
+    many = [span(trace_id=trace_id, parent_span_id=root["id"], name=str(n)) for n in range(MOST_SPANS)]
+    assert client.spans(*many).status == 201
+    reply = client.get(f"/v1/traces/{trace_id}")
+    assert "content-length" not in reply.headers
+    assert reply.headers["content-type"] == "application/json"
+    sent = {one["id"]: one for one in (root, call, *texts, *many)}
+    spans = reply.body["spans"]
+    assert [one["id"] for one in spans] == sorted(sent, key=lambda key: (sent[key]["start_time"], key))
+    assert all(one["output"] == sent[one["id"]].get("output") for one in spans[:-1])
+    # The root comes last here, in another piece than the call whose texts it shows.
+    assert (spans[-1]["id"], spans[-1]["input"], spans[-1]["input_from_span_id"]) == (
+        root["id"],
+        "q",
+        call["id"],
+    )
+    assert reply.body["span_count"] == len(spans)
+    [line] = client.get("/v1/exports/traces", project_id=client.project).raw.splitlines()
+    assert json.loads(line) == reply.body
+    file = client.get("/v1/exports/traces", project_id=client.project, format="parquet").raw
+    rows = pyarrow.parquet.read_table(io.BytesIO(file)).to_pylist()
+    assert {row["id"] for row in rows} == {trace_id}
+    assert [one for row in rows for one in json.loads(row["spans"])] == spans
+    assert len(rows) > 2
+
+
+def test_scores_that_are_too_many_for_one_answer_are_counted(client: Client) -> None:
+    dataset, [item] = client.dataset(["q"])
+    experiment = client.experiment(dataset, auto_complete=False)
+    said = {"scorer_name": "s", "value": 0.5, "metadata": {"k": "x" * (2 * MOST_BYTES // 5)}}
+    [run] = client.runs(experiment, [{"dataset_item_id": item, "output": 1, "scores": [said, said]}])
+    [shown] = client.get(f"/v1/experiments/{experiment}/runs").body["items"]
+    assert (len(shown["scores"]), "scores_left_out" in shown) == (2, False)
+    trace_id, span_id = client.trace(scores=[said, said])
+    for target_id, kind in ((run, "run"), (span_id, "span")):
+        client.made("/v1/scores", {"target_id": target_id, "target_type": kind, **said})
+        assert len(list(client.pages("/v1/scores", target_id=target_id, target_type=kind))) == 3
+    [shown] = client.get(f"/v1/experiments/{experiment}/runs").body["items"]
+    assert (len(shown["scores"]), shown["scores_left_out"]) == (2, 1)
+    [shown] = client.get(f"/v1/traces/{trace_id}").body["spans"]
+    assert (len(shown["scores"]), shown["scores_left_out"]) == (2, 1)
 
 
 def test_a_row_that_is_larger_than_a_page_comes_alone(client: Client) -> None:

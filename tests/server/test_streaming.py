@@ -106,7 +106,7 @@ class Streams:
                 handler=handler,
                 audience="token:read",
                 summary="A stream",
-                stream_type=kind,
+                stream_types=(kind,),
             )
             for path, handler, kind in (
                 ("/v1/test/export", self.export, NDJSON),

@@ -21,7 +21,13 @@ from evenhand.store.jobs import any_claimable, list_jobs, open_job_count
 from evenhand.store.projects import list_projects
 from evenhand.store.runs import RunFilter, list_runs
 from evenhand.store.score_hours import list_hours, scorers_of_project
-from evenhand.store.scores import ScoreFilter, list_project_scores, list_scores, scores_of_runs
+from evenhand.store.scores import (
+    ScoreFilter,
+    lengths_of_runs,
+    list_project_scores,
+    list_scores,
+    scores_of_targets,
+)
 from evenhand.store.scoring_rules import list_rules
 from evenhand.store.targets import Target, TargetName, find_targets
 from evenhand.store.tokens import list_tokens
@@ -216,7 +222,9 @@ LISTS: dict[str, Question] = {
     "scores": lambda c, who, place: list_scores(
         c, target=first_run(who), scorer_name=None, after=place, limit=PAGE
     ),
-    "scores of many": lambda c, who, place: scores_of_runs(c, [key(n) for n in OWNERS[who][1:PAGE]]),
+    "scores of many": lambda c, who, place: scores_of_targets(
+        c, lengths_of_runs(c, [key(n) for n in OWNERS[who][1:PAGE]]), None
+    ),
     "traces": traces(),
     "traces before": traces(before=key(FEW // 2)),
     "traces after": traces(after=key(FEW + MANY + FEW // 2)),
@@ -251,7 +259,7 @@ LISTS: dict[str, Question] = {
     "open jobs": lambda c, who, place: (any_claimable(c), open_job_count(c)),
     "rules": lambda c, who, place: list_rules(c, project_id=who, before=place, limit=PAGE),
 }
-SORTED = {"runs by value"}
+SORTED = {"runs by value", "a trace"}
 """What no index has in order; these read all of their owner's rows."""
 
 

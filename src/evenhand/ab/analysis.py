@@ -8,7 +8,7 @@ import numpy as np
 
 from evenhand.ab.arms import DEPRECATED_DELTAS, METRIC_BY_NAME, ArmNames, ArmRuns, choose_arms, runs_of
 from evenhand.ab.decimals import Integers
-from evenhand.ab.decision import Verdict, decide, decision_text, gates_of, require_proof, with_proof
+from evenhand.ab.decision import Preference, decide, decision_text, gates_of, require_proof, with_proof
 from evenhand.ab.diagnostics import diagnostics_of
 from evenhand.ab.intervals import PASS_SCALE, delta_intervals
 from evenhand.ab.pairing import pair, summarize_deltas
@@ -59,7 +59,7 @@ def analyze(
     deltas = summarize_deltas(pairs)
     tests = delta_tests(pairs, deltas, n_resamples=n_resamples, seed=seed)
     gates = tuple(with_proof(gate, tests) for gate in gates_of(runs["treatment"], runs["control"]))
-    verdict: Verdict = decide(gates) if all(len(side) for side in runs.values()) else "insufficient"
+    verdict: Preference = decide(gates) if all(len(side) for side in runs.values()) else "insufficient"
     if require_significance:
         verdict = require_proof(verdict, gates)
     compared = _compared_tasks(table, names)

@@ -4,14 +4,14 @@ from math import inf
 from statistics import median
 
 from evenhand.ab.analysis import analyze
-from evenhand.ab.decision import Gate
+from evenhand.ab.decision import DecisionGate
 from evenhand.ab.narrative import lack_of_proof
 from evenhand.ab.record import RunRecord
 from evenhand.ab.report import AbReport
 from evenhand.ab.significance import ALPHA
 from evenhand.compare.compatibility import differences
 from evenhand.compare.coverage import coverage_words
-from evenhand.compare.gate import GateReport, GateVerdict, MetricGate, Status
+from evenhand.compare.gate import GateReport, GateVerdict, MetricCheck, Status
 from evenhand.compare.pairing import pair_runs
 from evenhand.core.errors import Incomparable, InputError
 from evenhand.results import RunResults, SampleResult
@@ -102,10 +102,10 @@ def _counted(run: RunResults) -> tuple[int, int]:
     return sum(_tokens(one.usage) is not None for one in scored), len(scored)
 
 
-def _gate(gate: Gate, benchmark: str) -> MetricGate:
+def _gate(gate: DecisionGate, benchmark: str) -> MetricCheck:
     status: Status = "MISSING" if gate.holds is None else "PASS" if gate.holds else "BREACH"
     figures = f"candidate {_figure(gate.treatment)}, base {_figure(gate.control)}"
-    return MetricGate(
+    return MetricCheck(
         benchmark=benchmark,
         metric=gate.name,
         tier="critical",

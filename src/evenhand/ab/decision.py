@@ -11,7 +11,7 @@ from evenhand.ab.arms import METRIC_BY_NAME, ArmRuns
 from evenhand.ab.significance import DeltaTest
 from evenhand.ab.summary import as_float
 
-Verdict = Literal["treatment", "control", "mixed", "insufficient"]
+Preference = Literal["treatment", "control", "mixed", "insufficient"]
 GateName = Literal["success_rate", "duration", "tokens"]
 Standing = Literal["better", "equal", "worse", "unknown"]
 
@@ -31,7 +31,7 @@ GATE_LABELS: Mapping[GateName, str] = {
 }
 
 
-class Gate(Struct, frozen=True, kw_only=True):
+class DecisionGate(Struct, frozen=True, kw_only=True):
     """One condition of the decision, as the treatment stands to it."""
 
     name: GateName
@@ -53,7 +53,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     most 0.05, and the mean delta points the same way."""
 
 
-def gates_of(treatment: ArmRuns, control: ArmRuns) -> tuple[Gate, Gate, Gate]:
+def gates_of(treatment: ArmRuns, control: ArmRuns) -> tuple[DecisionGate, DecisionGate, DecisionGate]:
     """The three gates. All figures are compared as exact fractions of decimals, without rounding."""
     rates = [Fraction(int(arm.success.sum()), len(arm)) if len(arm) else None for arm in (treatment, control)]
     return (
@@ -63,7 +63,7 @@ def gates_of(treatment: ArmRuns, control: ArmRuns) -> tuple[Gate, Gate, Gate]:
     )
 
 
-def _median_gate(name: GateName, treatment: ArmRuns, control: ArmRuns) -> Gate:
+def _median_gate(name: GateName, treatment: ArmRuns, control: ArmRuns) -> DecisionGate:
     metric = GATE_METRICS[name]
     rule = f"{GATE_LABELS[name]} at most the control's"
     return _gate(
@@ -78,13 +78,13 @@ def _gate(
     control: Fraction | None,
     *,
     higher_is_better: bool,
-) -> Gate:
+) -> DecisionGate:
     known = treatment is not None and control is not None
     lead = Fraction(0) if treatment is None or control is None else treatment - control
     if not higher_is_better:
         lead = -lead
     standing: Standing = "better" if lead > 0 else "worse" if lead < 0 else "equal"
-    return Gate(
+    return DecisionGate(
         name=name,
         rule=rule,
         treatment=as_float(treatment),
@@ -95,7 +95,7 @@ def _gate(
     )
 
 
-def with_proof(gate: Gate, tests: Mapping[str, DeltaTest]) -> Gate:
+def with_proof(gate: DecisionGate, tests: Mapping[str, DeltaTest]) -> DecisionGate:
     """The gate, with whether its difference is proven by the test of the paired delta that belongs to it."""
     metric = METRIC_BY_NAME[GATE_METRICS[gate.name]]
     test = tests.get(metric.delta)
@@ -105,7 +105,7 @@ def with_proof(gate: Gate, tests: Mapping[str, DeltaTest]) -> Gate:
     return replace(gate, proven=gate.standing == ("better" if better else "worse"))
 
 
-def require_proof(verdict: Verdict, gates: Sequence[Gate]) -> Verdict:
+def require_proof(verdict: Preference, gates: Sequence[DecisionGate]) -> Preference:
     """The verdict when an unproven gate counts as open: mixed unless every gate is proven in its favour.
 
     A proven gate points the way its figures do, and the verdict's gates never point the other way.
@@ -115,7 +115,7 @@ def require_proof(verdict: Verdict, gates: Sequence[Gate]) -> Verdict:
     return verdict
 
 
-def decide(gates: Sequence[Gate]) -> Verdict:
+def decide(gates: Sequence[DecisionGate]) -> Preference:
     """All gates hold: treatment. All hold with the arms swapped: control. A full tie is the treatment's."""
     if all(gate.holds for gate in gates):
         return "treatment"
@@ -124,7 +124,7 @@ def decide(gates: Sequence[Gate]) -> Verdict:
     return "mixed"
 
 
-def decision_text(verdict: Verdict, treatment: str | None, control: str | None) -> str:
+def decision_text(verdict: Preference, treatment: str | None, control: str | None) -> str:
     """The one line that analysis.json carries."""
     match verdict:
         case "treatment":

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from evenhand.ab.arms import METRICS
-from evenhand.ab.decision import Gate, GateName
+from evenhand.ab.decision import DecisionGate, GateName
 from evenhand.ab.numbers import signed
 from evenhand.ab.pairing import DeltaSummary
 
@@ -40,7 +40,9 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
     """The shift in words."""
 
 
-def diagnostics_of(gates: Sequence[Gate], deltas: Mapping[str, DeltaSummary]) -> tuple[Diagnostic, ...]:
+def diagnostics_of(
+    gates: Sequence[DecisionGate], deltas: Mapping[str, DeltaSummary]
+) -> tuple[Diagnostic, ...]:
     """The known shifts, gate by gate."""
     found = []
     for gate in gates:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from evenhand.ab.decision import Gate, Verdict
+from evenhand.ab.decision import DecisionGate, Preference
 from evenhand.ab.diagnostics import Diagnostic
 from evenhand.ab.intervals import DeltaIntervals
 from evenhand.ab.pairing import DeltaSummary
@@ -36,13 +36,13 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Pairs of equal task and repeat."""
     deltas: dict[str, DeltaSummary]
     """Treatment − control, over the pairs that have the value."""
-    verdict: Verdict
+    verdict: Preference
     """`treatment`, `control`, `mixed` or `insufficient`."""
     decision: str
     """The verdict as a sentence: `prefer NAME`, `mixed results - inspect paired deltas`, `insufficient data`."""
     require_significance: bool
     """Whether an unproven gate counted as open."""
-    gates: tuple[Gate, ...]
+    gates: tuple[DecisionGate, ...]
     """The three conditions of the decision."""
     intervals: dict[str, DeltaIntervals]
     """95% intervals on the mean and median of every delta."""

@@ -91,7 +91,7 @@ def _rows(block: bytes, lines: list[bytes]) -> list[RunRecord]:
     if not jsontext.keeps_keys(block, _encode_lines(rows)):
         array = b"[" + b",".join(lines) + b"]"
         if jsontext.repeated_key(array) is not None:
-            raise InputError("a key is there twice")
+            raise InputError("duplicate key")
     return rows
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from evenhand.ab.arms import METRIC_BY_NAME, METRICS
-from evenhand.ab.decision import GATE_LABELS, GATE_METRICS, Gate, GateName
+from evenhand.ab.decision import GATE_LABELS, GATE_METRICS, DecisionGate, GateName
 from evenhand.ab.findings import Findings
 from evenhand.ab.numbers import counted, p_text, percent, shown
 from evenhand.ab.readiness import FEWEST_TASKS, Outlook
@@ -53,7 +53,7 @@ def _missing(report: Findings) -> str:
     return f"the records have one arm only, {one}"
 
 
-def gate_figure(gate: Gate, value: float | None) -> str:
+def gate_figure(gate: DecisionGate, value: float | None) -> str:
     """A gate's figure as people read it."""
     if gate.name == "success_rate":
         return percent(value)
@@ -77,7 +77,7 @@ def reasons(report: Findings) -> list[str]:
     return lines
 
 
-def _gate_line(gate: Gate) -> str:
+def _gate_line(gate: DecisionGate) -> str:
     label = GATE_LABELS[gate.name]
     if gate.standing == "unknown":
         return f"{label}: unknown, an arm has no value"
@@ -85,7 +85,7 @@ def _gate_line(gate: Gate) -> str:
     return f"{label}: {figures}, {gate.standing}"
 
 
-def _proof(report: Findings, gate: Gate, *, explain: bool) -> str:
+def _proof(report: Findings, gate: DecisionGate, *, explain: bool) -> str:
     """Whether the difference that a gate shows is proven; nothing about one that shows none."""
     test = report.tests.get(METRIC_BY_NAME[GATE_METRICS[gate.name]].delta)
     if gate.standing in ("equal", "unknown"):

@@ -197,7 +197,5 @@ def _duplicates(
         for task, arm, repeat, a, b in found
     )
     more = f"\n  and {count - len(found)} more" if count > len(found) else ""
-    runs = "one run is" if count == 1 else f"{count} runs are"
-    return InputError(
-        f"{runs} there twice (the same task, arm and repeat); remove one of each:{listed}{more}", path=path
-    )
+    runs = "one duplicate run" if count == 1 else f"{count} duplicate runs"
+    return InputError(f"{runs} (the same task, arm and repeat); remove one of each:{listed}{more}", path=path)

@@ -63,14 +63,14 @@ def command() -> None:
 @click.option(
     "--require-significance", is_flag=True, help="A gate that no test proves makes the result mixed."
 )
-@click.option("--strict", is_flag=True, help="Make the exit status say the decision.")
+@click.option("--strict", is_flag=True, help="Use the decision as the exit status.")
 @click.option(
     "--seed", default=0, type=click.IntRange(min=0), show_default=True, help="Seed of every resampling."
 )
 @click.option(
     "--audit",
     type=click.Path(path_type=Path),
-    help="Also write everything that the decision was made from, for tools/verify_verdict.py.",
+    help="Also write everything the decision rests on, for tools/verify_verdict.py.",
 )
 @format_option
 def analyze_command(

@@ -14,7 +14,7 @@ from evenhand.cli.output import Steps, console, progress, table
 from evenhand.core.terminal import preview, printable
 from evenhand.evaluation.trials.ledger import finished_trials
 from evenhand.evaluation.trials.plan import planned
-from evenhand.evaluation.trials.runner import Progress, RunOptions, RunOutcome, run_suite
+from evenhand.evaluation.trials.runner import Progress, TrialOptions, TrialsOutcome, run_suite
 from evenhand.evaluation.trials.suite import Choice, Command, LoadedSuite, Sides, choose, load_suite, sides_of
 from evenhand.evaluation.trials.workspaces import resolve_commit
 
@@ -58,7 +58,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and do nothing.")
 @click.option("--treatment", help="The arm on trial, when it is not the first.")
 @click.option("--control", help="The arm to compare it with.")
-@click.option("--strict", is_flag=True, help="Make the exit status say the decision.")
+@click.option("--strict", is_flag=True, help="Use the decision as the exit status.")
 def run_command(
     suite: Path,
     arms: tuple[str, ...],
@@ -77,7 +77,7 @@ def run_command(
     """Run every task of SUITE with every arm, each trial in a workspace of its own, and compare the arms."""
     loaded = load_suite(suite)
     choice = choose(loaded.suite, arms=arms, tags=tags, repeats=repeats)
-    options = RunOptions(
+    options = TrialOptions(
         folder=output or Path(f"ab-{loaded.suite.name}".replace("/", "-")),
         parallel=parallel,
         seed=seed,
@@ -97,7 +97,7 @@ def run_command(
     return _finish(outcome, sides, strict=strict)
 
 
-def _finish(outcome: RunOutcome, sides: Sides, *, strict: bool) -> int:
+def _finish(outcome: TrialsOutcome, sides: Sides, *, strict: bool) -> int:
     collected = outcome.collected
     assert collected is not None
     click.echo(
@@ -122,7 +122,7 @@ def _finish(outcome: RunOutcome, sides: Sides, *, strict: bool) -> int:
     return exit_status(report, strict=strict)
 
 
-def _resume_text(outcome: RunOutcome) -> str:
+def _resume_text(outcome: TrialsOutcome) -> str:
     # The words of this very command line: running it again resumes.
     again = shlex.join(["evenhand", *sys.argv[1:]])
     return f"Interrupted: {outcome.done} of {outcome.total} trials are finished and kept; resume with: {printable(again)}"
@@ -154,7 +154,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def show_plan(loaded: LoadedSuite, choice: Choice, options: RunOptions) -> None:
+def show_plan(loaded: LoadedSuite, choice: Choice, options: TrialOptions) -> None:
     """What a run would do, without doing or writing anything."""
     resolve_commit(loaded)
     finished = finished_trials(options.folder, retry_infra=options.retry_infra)

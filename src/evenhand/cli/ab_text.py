@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from evenhand.ab.decision import Verdict
+from evenhand.ab.decision import Preference
 from evenhand.ab.markdown import data_lines
 from evenhand.ab.narrative import interval_notes, next_steps, reasons, verdict_line
 from evenhand.ab.numbers import counted
@@ -15,7 +15,7 @@ from evenhand.ab.tables import TextTable, delta_table, summary_table
 from evenhand.cli.output import console, table
 from evenhand.core.terminal import printable
 
-_STYLES: dict[Verdict, str] = {
+_STYLES: dict[Preference, str] = {
     "treatment": "bold green",
     "control": "bold red",
     "mixed": "bold yellow",

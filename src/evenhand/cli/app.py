@@ -83,9 +83,9 @@ def command(ctx: click.Context) -> None:
     """Turn AI outputs into measurements, and measurements into decisions.
 
     \b
-    Exit status: 0 done, 1 done but something was found wanting, 64 bad usage, 65 bad or incomparable input,
-    66 a missing file, 69 a service is away or a package is not installed, 70 an internal error, 74 the output
-    cannot be written, 75 another process works on it, 78 a database of another version, 130 interrupted, 141
+    Exit status: 0 done, 1 done but a check failed, 64 bad usage, 65 bad or incomparable input,
+    66 a missing file, 69 a service is unavailable or a package is missing, 70 an internal error, 74 the output
+    cannot be written, 75 another process is using it, 78 a database of another version, 130 interrupted, 141
     broken pipe. 0, 1 and 2 of compare --strict, gate and ab --strict are verdicts.
     """
     if ctx.invoked_subcommand is None:

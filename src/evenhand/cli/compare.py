@@ -55,7 +55,7 @@ Examples:
   evenhand compare runs/base runs/candidate
   evenhand compare runs/base runs/candidate --max-drop 0.01 --strict
   evenhand compare runs/base runs/candidate --show-flips --report out.html
-  evenhand compare runs/a runs/b runs/c          several runs: a table and who cannot be told apart
+  evenhand compare runs/a runs/b runs/c          several runs: a table and which ones cannot be told apart
   evenhand compare runs/base runs/candidate --audit audit.json && python tools/verify_verdict.py audit.json
   evenhand compare runs/base runs/candidate --sequential   may be looked at while both runs grow
   evenhand compare before.json after.json        files of promptfoo, Inspect, lm-eval, DeepEval, scores.jsonl
@@ -86,13 +86,13 @@ Otherwise: 64 bad usage, 65 bad or incomparable input, 66 no such file."""
     type=float,
     default=0.98,
     show_default=True,
-    help="The part of the samples that each side must have scored for a PASS, unless the worst case passes too.",
+    help="The share of samples that each side must have scored for a PASS, unless the worst case passes too.",
 )
 @click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="Confidence level of the intervals."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of whatever is resampled.")
-@click.option("--strict", is_flag=True, help="Let the verdict be the exit status.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resampling.")
+@click.option("--strict", is_flag=True, help="Use the verdict as the exit status.")
 @click.option("--show-flips", is_flag=True, help="List the problems whose score changed.")
 @click.option(
     "--sequential", is_flag=True, help="An anytime-valid verdict that may be looked at after every sample."
@@ -101,12 +101,12 @@ Otherwise: 64 bad usage, 65 bad or incomparable input, 66 no such file."""
     "--cluster-field",
     help="Metadata field that names what problems share, such as a passage: only clusters count as independent.",
 )
-@click.option("--force", is_flag=True, help="Compare although the runs did not measure the same thing.")
+@click.option("--force", is_flag=True, help="Compare even if the runs did not measure the same thing.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write a report: out.md or out.html.")
 @click.option(
     "--audit",
     type=click.Path(path_type=Path),
-    help="Also write everything that the verdict was made from, for tools/verify_verdict.py.",
+    help="Also write everything the verdict rests on, for tools/verify_verdict.py.",
 )
 @format_option
 @without_collection()

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from evenhand import settings
 from evenhand.benchmarks.registry import find_benchmarks
+from evenhand.cli.endpoint_options import JUDGE, MODEL, EndpointFlags
 from evenhand.cli.formats import format_option, print_json
-from evenhand.cli.judge_options import prices
 from evenhand.cli.think_tags import THINK_TAGS_HELP
 from evenhand.core.errors import EvenhandError, InputError, ModelError, OptionError, RunConflict
 from evenhand.core.ids import new_id
 from evenhand.core.jsontext import decode
-from evenhand.core.secret import Secret
 from evenhand.core.terminal import printable
 from evenhand.core.timestamps import format_instant, now
-from evenhand.evaluation.config import Job, RunSettings, Service
-from evenhand.evaluation.model_names import Located, locate
+from evenhand.evaluation.config import PlannedRun, RunSettings, Service
 from evenhand.evaluation.pipeline import Pipeline, Stopped
 from evenhand.evaluation.progress import ProgressLine
 from evenhand.evaluation.runner import Evaluation, Resume
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 
     from evenhand.benchmarks.definition import Benchmark
     from evenhand.evaluation.artifacts import Written
+    from evenhand.evaluation.model_names import Located
     from evenhand.evaluation.report import ReportWriter
     from evenhand.evaluation.suites.variants import VariantSuite
 
@@ -75,7 +74,7 @@ Examples:
 Exit status: 0 done, 1 some samples could not be measured (0 with --allow-errors); of a file with prompts and
 models that of gate: 0 GO, 1 NO-GO, 2 inconclusive. 64 bad usage,
 65 bad input, 66 no such file, 69 the model cannot be reached, 74 the results cannot be written,
-75 another process works on the run, 130 interrupted.
+75 another process is using the run, 130 interrupted.
 """
 
 
@@ -165,18 +164,15 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
     def model(self) -> Service:
         """The model under test."""
-        if self.model_name is not None:
-            if self.model_url or self.model_id:
-                raise OptionError("give --model, or --model-url and --model-id, not both")
-            found = locate(self.model_name, api_key=_key(self.api_key))
-        elif not self.model_url:
-            raise OptionError("--model-url is missing; or name a model with --model PROVIDER/MODEL")
-        elif not self.model_id:
-            raise OptionError("--model-id is missing")
-        else:
-            key = _key(self.api_key) or settings.load().api_key
-            found = Located(self.model_url, self.model_id, self.dialect, key)
-        price = prices(self.price, "--price")
+        return self._service(MODEL, MODEL.require(asdict(self)))
+
+    def judge(self) -> Service | None:
+        """The judge, if there is one."""
+        found = JUDGE.locate(asdict(self))
+        return None if found is None else self._service(JUDGE, found)
+
+    def _service(self, flags: EndpointFlags, found: "Located") -> Service:
+        price = flags.prices(asdict(self))
         return Service(
             url=found.url,
             id=found.id,
@@ -200,33 +196,6 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             timeout=self.timeout if timed else None,
         )
 
-    def judge(self) -> Service | None:
-        """The judge, if there is one."""
-        if self.judge_name is not None:
-            if self.judge_url or self.judge_id:
-                raise OptionError("give --judge, or --judge-url and --judge-id, not both")
-            found = locate(
-                self.judge_name, api_key=_key(self.judge_api_key), general_key="EVENHAND_JUDGE_API_KEY"
-            )
-        elif not self.judge_url and not self.judge_id:
-            return None
-        elif not (self.judge_url and self.judge_id):
-            raise OptionError("a judge needs both --judge-url and --judge-id; or name one with --judge")
-        else:
-            key = _key(self.judge_api_key) or settings.load().judge_api_key
-            found = Located(self.judge_url, self.judge_id, self.judge_dialect, key)
-        price = prices(self.judge_price, "--judge-price")
-        return Service(
-            url=found.url,
-            id=found.id,
-            api_key=found.api_key,
-            dialect=found.dialect,
-            timeout=self.timeout,
-            tries=self.tries,
-            input_usd=price[0] if price else None,
-            output_usd=price[1] if price else None,
-        )
-
 
 def key_values(given: tuple[str, ...], option: str) -> dict[str, Any]:
     """What KEY=VALUE options say: values are JSON where they can be read as such, and texts where not."""
@@ -240,10 +209,6 @@ def key_values(given: tuple[str, ...], option: str) -> dict[str, Any]:
         except InputError:
             found[name] = text
     return found
-
-
-def _key(text: str | None) -> Secret | None:
-    return Secret(text) if text else None
 
 
 def _shard(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -272,18 +237,8 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--metadata", multiple=True, metavar="KEY=VALUE", help="What else is under test, such as a version."
 )
-@click.option("--model", "model_name", metavar="PROVIDER/MODEL", help="The model by name: openai/gpt-4o, ...")
-@click.option("--model-url", help="The chat endpoint, up to and including /v1.")
-@click.option("--model-id", help="The model's id, as requests name it.")
-@click.option("--api-key", help="Its key; default EVENHAND_API_KEY, then OPENAI_API_KEY, then none.")
-@click.option("--dialect", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True)
-@click.option("--judge", "judge_name", metavar="PROVIDER/MODEL", help="The judge by name.")
-@click.option("--judge-url", help="The chat endpoint of the judge.")
-@click.option("--judge-id", help="The judge's id.")
-@click.option("--judge-api-key", help="Its key; default EVENHAND_JUDGE_API_KEY, then the model's.")
-@click.option(
-    "--judge-dialect", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True
-)
+@MODEL
+@JUDGE
 @click.option(
     "--judge-max-tokens",
     type=click.IntRange(1),
@@ -295,7 +250,7 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--repeats", "-n", type=click.IntRange(1), default=1, show_default=True, help="Answers per problem."
 )
-@click.option("--max-problems", type=click.IntRange(1), help="Ask at most so many problems.")
+@click.option("--max-problems", type=click.IntRange(1), help="Maximum number of problems.")
 @click.option("--shuffle-seed", type=int, help="Choose them at random with this seed, not the first ones.")
 @click.option("--shard", callback=_shard, help="Only the i-th of n parts, as i/n; see `eval merge`.")
 @click.option("--temperature", type=click.FloatRange(0), help="Sampling temperature.")
@@ -317,11 +272,9 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--stop", multiple=True, help="Text at which an answer ends; several times for several.")
 @click.option("--think-tags", default="think", show_default=True, help=THINK_TAGS_HELP)
 @click.option(
-    "--concurrency", "-c", type=click.IntRange(1), default=16, show_default=True, help="Calls in flight."
+    "--concurrency", "-c", type=click.IntRange(1), default=16, show_default=True, help="Calls at a time."
 )
-@click.option(
-    "--sandboxes", type=click.IntRange(1), default=4, show_default=True, help="Programs run at once."
-)
+@click.option("--sandboxes", type=click.IntRange(1), default=4, show_default=True, help="Programs at a time.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
@@ -335,8 +288,6 @@ def _shard(context: click.Context, parameter: click.Parameter, value: str | None
     type=click.FloatRange(0),
     help="Start no call of model or judge that could cost the run more in sum. Needs the prices.",
 )
-@click.option("--price", help="IN,OUT: US dollars for a million tokens of the model.")
-@click.option("--judge-price", help="The same for the judge.")
 @click.option(
     "--output",
     "-o",
@@ -387,12 +338,12 @@ def run(context: click.Context, /, **_: object) -> int:
         return run_suite(
             suite,
             options.output or suite.output or _new_folder(suite.name),
-            lambda job, path, resume, name: run_job(job, path, resume, options, title=name),
+            lambda planned, path, resume, name: make_run(planned, path, resume, options, title=name),
             resume=Resume(allowed=options.resume, allow_drift=options.allow_drift),
             interrupted=SIGNALS.values(),
             as_json=options.format_ == "json",
         )
-    wanted = _jobs(context, options)
+    wanted = _planned_runs(context, options)
     if options.record:
         from evenhand.evaluation.connecting import check_target
 
@@ -403,9 +354,9 @@ def run(context: click.Context, /, **_: object) -> int:
         raise OptionError("--resume needs the folder of the run: -o FOLDER")
     folder = named or _new_folder(wanted[0].benchmark.name if len(wanted) == 1 else "suite")
     statuses = [0]
-    for job in wanted:
-        path = folder if len(wanted) == 1 else folder / (job.place or job.benchmark.name)
-        status = run_job(job, path, resume, options)
+    for planned in wanted:
+        path = folder if len(wanted) == 1 else folder / (planned.place or planned.benchmark.name)
+        status = make_run(planned, path, resume, options)
         statuses.append(status)
         if status in SIGNALS.values():
             break
@@ -425,14 +376,14 @@ def _variant_suite(context: click.Context, options: RunOptions) -> "VariantSuite
     return found
 
 
-def _jobs(context: click.Context, options: RunOptions) -> list[Job]:
+def _planned_runs(context: click.Context, options: RunOptions) -> list[PlannedRun]:
     if options.config is not None:
         if options.benches or options.model_url or options.model_name or options.task or options.data:
             raise OptionError("name a config file, or --bench or --data and a model or a task, not both")
         _refuse_unused(context)
-        from evenhand.evaluation.suite import jobs, read_suite
+        from evenhand.evaluation.suite import planned_runs, read_suite
 
-        return jobs(read_suite(options.config), options.config.resolve().parent)
+        return planned_runs(read_suite(options.config), options.config.resolve().parent)
     if not options.benches and options.data is None:
         raise OptionError("nothing to run: name a benchmark with --bench, rows with --data, or a config file")
     timed = context.get_parameter_source("timeout") is click.core.ParameterSource.COMMANDLINE
@@ -442,7 +393,7 @@ def _jobs(context: click.Context, options: RunOptions) -> list[Job]:
         name=options.name or "",
         treatment=key_values(options.metadata, "--metadata"),
     )
-    return [Job(benchmark=one, config=config) for one in _benchmarks(options)]
+    return [PlannedRun(benchmark=one, config=config) for one in _benchmarks(options)]
 
 
 def _benchmarks(options: RunOptions) -> "list[Benchmark]":
@@ -488,15 +439,17 @@ def _new_folder(name: str) -> Path:
     return Path("eval-results") / f"{name}-{stamp}-{new_id()[-6:]}"
 
 
-def run_job(job: Job, path: Path, resume: Resume, options: RunOptions, *, title: str | None = None) -> int:
+def make_run(
+    planned: PlannedRun, path: Path, resume: Resume, options: RunOptions, *, title: str | None = None
+) -> int:
     """One run from start to its last word; an error ends this one and leaves the others alone.
 
     With a `title` it is one of the variants of a suite, which shows them together at its end.
     """
-    name = title or job.benchmark.name
+    name = title or planned.benchmark.name
     line = ProgressLine(name)
     try:
-        written = asyncio.run(_evaluate(job, path, resume, line, options))
+        written = asyncio.run(_evaluate(planned, path, resume, line, options))
     except EvenhandError as error:
         line.clear()
         click.echo(f"Error: {printable(name)}: {printable(str(error))}", err=True)
@@ -535,7 +488,7 @@ def _advice(error: ModelError) -> str:
 
 
 async def _evaluate(
-    job: Job, path: Path, resume: Resume, line: ProgressLine, options: RunOptions
+    planned: PlannedRun, path: Path, resume: Resume, line: ProgressLine, options: RunOptions
 ) -> "Written":
     loop = asyncio.get_running_loop()
 
@@ -559,8 +512,8 @@ async def _evaluate(
         run = read_run(options.baseline)
         stop = StopRule(baseline=run, margin=options.margin, seed=options.order_seed)
     evaluation = Evaluation(
-        job.benchmark,
-        job.config,
+        planned.benchmark,
+        planned.config,
         path,
         resume=resume,
         watcher=line,

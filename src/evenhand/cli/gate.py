@@ -67,11 +67,11 @@ A policy:
     "--cluster-field",
     help="Metadata field that names what problems share, such as a passage: only clusters count as independent.",
 )
-@click.option("--force", is_flag=True, help="Judge although the runs did not measure the same thing.")
+@click.option("--force", is_flag=True, help="Judge even if the runs did not measure the same thing.")
 @click.option(
     "--audit",
     type=click.Path(path_type=Path),
-    help="Also write everything that the verdict was made from, for tools/verify_verdict.py.",
+    help="Also write everything the verdict rests on, for tools/verify_verdict.py.",
 )
 @click.option(
     "--policy-schema", "schema", is_flag=True, help="Print the JSON Schema of policy files and stop."

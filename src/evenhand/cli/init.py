@@ -18,10 +18,10 @@ Examples:
 )
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path), default=Path())
 def command(folder: Path) -> None:
-    """Write a commented evenhand.yaml and a few questions; nothing that is there is overwritten."""
+    """Write a commented evenhand.yaml and a few questions; existing files are not overwritten."""
     there = [name for name in FILES if (folder / name).exists() or (folder / name).is_symlink()]
     if there:
-        raise OptionError(f"{folder / there[0]} is there already; init overwrites nothing")
+        raise OptionError(f"{folder / there[0]} already exists; init does not overwrite files")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in (("questions.csv", questions()), ("evenhand.yaml", SUITE)):

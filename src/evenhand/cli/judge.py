@@ -93,7 +93,7 @@ def selftest_command(context: click.Context, /, **_: object) -> int:
             ]
             for name, group in found.groups.items()
         ]
-        columns = ["answers", "should", "share passed [95% interval]", "no verdict"]
+        columns = ["answers", "should", "share passed [95% interval]", "no judgement"]
         console().print(table("", columns, rows))
         click.echo("This judge is sound on these answers." if found.sound else "This judge is not sound.")
     return 0 if found.sound else 1

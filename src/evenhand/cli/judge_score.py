@@ -28,7 +28,7 @@ The key comes from EVENHAND_JUDGE_API_KEY, EVENHAND_API_KEY or OPENAI_API_KEY. A
 JudgeScoringConfig, such as rubric_template, max_score and choices.
 
 \b
-Exit status: 0 every sample has a verdict, 1 some have none, 64 bad usage, 65 bad input,
+Exit status: 0 every sample has a judgement, 1 some have none, 64 bad usage, 65 bad input,
 66 no such file, 69 the judge cannot be reached, 75 another command is writing the output.
 """
 
@@ -51,7 +51,7 @@ class ScoreOptions(JudgeOptions, kw_only=True):
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where the judged samples go (JSONL).",
 )
-@click.option("--resume", is_flag=True, help="Keep the verdicts that --output has and judge the rest.")
+@click.option("--resume", is_flag=True, help="Keep the judgements that --output has and judge the rest.")
 @click.option("--think-tags", default="think", show_default=True, help=THINK_TAGS_HELP)
 @format_option
 @click.pass_context
@@ -113,4 +113,4 @@ def _print(found: "Judged", output: Path | None) -> None:
     ]
     console().print(table("", ["Judged", ""], rows))
     if output is not None:
-        click.echo(f"Verdicts: {output}")
+        click.echo(f"Judgements: {output}")

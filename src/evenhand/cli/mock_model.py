@@ -19,7 +19,7 @@ Examples:
   evenhand mock-model --answers script.jsonl --port 8001 --latency 0.05
   evenhand mock-model --fault-rate 0.3 --fault rate_limit --fault cut --seed 7
 
-A line of a script is a condition and an answer; the first that matches speaks:
+A line of a script is a condition and an answer; the first match is used:
 
 \b
   {"contains": "capital of France", "answer": "Paris"}
@@ -43,7 +43,7 @@ In an answer, {{nonce}} becomes the code that a judge's prompt asks to be repeat
 @click.option(
     "--answers", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Script of JSON lines."
 )
-@click.option("--answer", default=DEFAULT_ANSWER, help="What is said where no line of the script matches.")
+@click.option("--answer", default=DEFAULT_ANSWER, help="Answer when no line of the script matches.")
 @click.option("--latency", default=0.0, show_default=True, help="Seconds before each answer.")
 @click.option(
     "--fault-rate",

@@ -11,7 +11,7 @@ from evenhand.cli.formats import print_json, save_text
 from evenhand.cli.output import console, table
 from evenhand.core.jsontext import encode_text
 from evenhand.core.terminal import printable
-from evenhand.evaluation.config import Job
+from evenhand.evaluation.config import PlannedRun
 from evenhand.evaluation.runner import Resume
 from evenhand.evaluation.suites.grid import Cell, Grid, Line, make_grid
 from evenhand.evaluation.suites.variants import VariantSuite
@@ -32,7 +32,7 @@ class _Failed(Struct, frozen=True):
 def run_suite(
     suite: VariantSuite,
     folder: Path,
-    run: Callable[[Job, Path, Resume, str], int],
+    run: Callable[[PlannedRun, Path, Resume, str], int],
     *,
     resume: Resume,
     interrupted: Collection[int],
@@ -51,7 +51,7 @@ def run_suite(
         path = folder / one.folder
         fresh = not (path / ".run" / "plan.json").exists()
         allowed = Resume(allowed=resume.allowed and not fresh, allow_drift=resume.allow_drift)
-        status = run(one.job, path, allowed, one.name)
+        status = run(one.planned, path, allowed, one.name)
         if status not in (0, 1):
             stopped.append(_Failed(one.name, status))
             if status in interrupted:

@@ -94,7 +94,7 @@ def list_(database: str | None, format_: str) -> None:
 @click.argument("token_id")
 @database_option
 def revoke(token_id: str, database: str | None) -> None:
-    """Take a token back. When the command ends, no server takes it any more."""
+    """Revoke a token. When the command ends, no server takes it any more."""
     with changing(database or load().database) as connection:
         token = revoke_token(connection, token_id, scope=None)
     time.sleep(TRUSTED_SECONDS + 0.5)  # and a moment for a look-up that had begun already

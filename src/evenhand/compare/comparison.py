@@ -46,23 +46,23 @@ class Options(Struct, frozen=True, kw_only=True):
     max_drop: float = 0.05
     """The drop that would be tolerated, on the score's scale."""
     min_coverage: float = 0.98
-    """The part of the samples that each side must have scored for a PASS, unless the worst case passes too."""
+    """The share of samples that each side must have scored for a PASS, unless the worst case passes too."""
     confidence_level: float = 0.95
     """Of the intervals; the tests use one minus it."""
     seed: int = 0
     """For whatever is resampled."""
     force: bool = False
-    """Compare although the runs did not measure the same thing."""
+    """Compare even if the runs did not measure the same thing."""
     cluster_field: str | None = None
     """The metadata field that names what problems share (a passage, a conversation): only such clusters are independent."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_drop < float("inf"):
-            raise OptionError(f"max_drop must be a number from 0 up, and is {self.max_drop}")
+            raise OptionError(f"max_drop must be at least 0, not {self.max_drop}")
         if not 0 <= self.min_coverage <= 1:
-            raise OptionError(f"min_coverage must lie between 0 and 1, and is {self.min_coverage}")
+            raise OptionError(f"min_coverage must be between 0 and 1, not {self.min_coverage}")
         if not 0.5 <= self.confidence_level < 1:
-            raise OptionError(f"confidence_level must lie between 0.5 and 1, and is {self.confidence_level}")
+            raise OptionError(f"confidence_level must be between 0.5 and 1, not {self.confidence_level}")
 
 
 class Side(Struct, frozen=True, kw_only=True):

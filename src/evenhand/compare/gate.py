@@ -42,7 +42,7 @@ GateVerdict = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 EXIT_STATUS: dict[GateVerdict, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 2}
 
 
-class MetricGate(Struct, frozen=True, kw_only=True):
+class MetricCheck(Struct, frozen=True, kw_only=True):
     """One metric of one benchmark against its limit."""
 
     benchmark: str
@@ -100,7 +100,7 @@ class GateReport(Struct, frozen=True, kw_only=True):
     """May it ship?"""
     sentence: str
     """The verdict in one sentence."""
-    gates: list[MetricGate]
+    gates: list[MetricCheck]
     """Every metric, those that decide first."""
     alpha: float
     """The error rate of the gate as a whole."""
@@ -124,7 +124,7 @@ def run_gate(
         f"benchmark '{name}' was run but is not in the policy: not gated"
         for name in sorted((base.keys() | candidate.keys()) - set(names))
     ]
-    gates: list[MetricGate] = []
+    gates: list[MetricCheck] = []
     changes: dict[str, list[str]] = {}
     for name in names:
         limits = limits_of(policy, name)
@@ -170,15 +170,15 @@ def _treatments(changes: Mapping[str, Sequence[str]], benchmarks: int) -> list[s
     ]
 
 
-def _missing(limit: Limit, reason: str) -> MetricGate:
-    return MetricGate(
+def _missing(limit: Limit, reason: str) -> MetricCheck:
+    return MetricCheck(
         benchmark=limit.benchmark, metric=limit.metric, tier=limit.tier, status="MISSING", reasons=[reason]
     )
 
 
 def _measure(
     limit: Limit, base: RunResults, candidate: RunResults, alpha: float, cluster_field: str | None
-) -> MetricGate:
+) -> MetricCheck:
     values = paired_values(limit.metric, base, candidate)
     if len(values.base) == 0:
         return _missing(limit, f"no problem has the metric '{limit.metric}' on both sides")
@@ -192,7 +192,7 @@ def _measure(
     groups = cluster_codes(base, candidate, values.problems, options)
     lower, upper = _bounds(worse, alpha, scale, groups)
     extremes = [None if one is None else _damage(limit, one.base, one.candidate) for one in (worst, best)]
-    return MetricGate(
+    return MetricCheck(
         benchmark=limit.benchmark,
         metric=limit.metric,
         tier=limit.tier,
@@ -275,8 +275,8 @@ def _breach_p_value(
 
 
 def _decided(
-    gates: list[MetricGate], limits: Mapping[tuple[str, str], Limit], alpha: float
-) -> list[MetricGate]:
+    gates: list[MetricCheck], limits: Mapping[tuple[str, str], Limit], alpha: float
+) -> list[MetricCheck]:
     """The gates with corrected p-values and their statuses."""
     gated = {
         i: gate.p_value
@@ -299,7 +299,7 @@ def _decided(
     return decided
 
 
-def _status(gate: MetricGate, limit: Limit, alpha: float) -> tuple[Status, str]:
+def _status(gate: MetricCheck, limit: Limit, alpha: float) -> tuple[Status, str]:
     assert gate.damage is not None
     assert gate.limit is not None
     if not limit.require_significance:
@@ -329,7 +329,7 @@ def _status(gate: MetricGate, limit: Limit, alpha: float) -> tuple[Status, str]:
     )
 
 
-def _covered(gate: MetricGate, limit: Limit, worst: float | None) -> bool:
+def _covered(gate: MetricCheck, limit: Limit, worst: float | None) -> bool:
     """Whether what is missing may be left out: there is little of it, or even at its worst the limit holds."""
     if min(gate.base_coverage, gate.candidate_coverage) >= limit.min_coverage:
         return True
@@ -343,7 +343,7 @@ def _missing_words(limit: Limit) -> str:
     )
 
 
-def _coverage_line(gate: MetricGate) -> str:
+def _coverage_line(gate: MetricCheck) -> str:
     if gate.base_coverage == gate.candidate_coverage == 1.0 and gate.problems == gate.possible:
         return f"coverage 100%: all {gate.possible:,} problems on both sides"
     if gate.worst_damage is None:
@@ -357,7 +357,7 @@ def _coverage_line(gate: MetricGate) -> str:
     )
 
 
-def _verdict(gates: list[MetricGate]) -> tuple[GateVerdict, str]:
+def _verdict(gates: list[MetricCheck]) -> tuple[GateVerdict, str]:
     required = [gate for gate in gates if gate.tier != "advisory"]
     broken = [gate for gate in required if gate.status == "BREACH"]
     open_ = [gate for gate in required if gate.status in ("MISSING", "INSUFFICIENT_EVIDENCE")]
@@ -373,7 +373,7 @@ def _verdict(gates: list[MetricGate]) -> tuple[GateVerdict, str]:
     return "GO", f"Ship: {len(required)} of {len(required)} gated metrics are within their limits."
 
 
-def _names(gates: list[MetricGate]) -> str:
+def _names(gates: list[MetricCheck]) -> str:
     names = [
         gate.benchmark if gate.metric == "mean_reward" else f"{gate.benchmark} ({gate.metric})"
         for gate in gates

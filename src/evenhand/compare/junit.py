@@ -2,7 +2,7 @@
 
 from xml.sax.saxutils import escape, quoteattr
 
-from evenhand.compare.gate import GateReport, MetricGate
+from evenhand.compare.gate import GateReport, MetricCheck
 from evenhand.core.terminal import printable
 
 
@@ -20,7 +20,7 @@ def gate_junit(report: GateReport) -> str:
     )
 
 
-def _case(gate: MetricGate) -> str:
+def _case(gate: MetricCheck) -> str:
     why = "; ".join(gate.reasons)
     inner = ""
     if gate.tier == "advisory":

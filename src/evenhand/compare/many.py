@@ -1,4 +1,4 @@
-"""Several runs of one benchmark: a table, every pair tested, and who cannot be told apart."""
+"""Several runs of one benchmark: a table, every pair tested, and which ones cannot be told apart."""
 
 from collections.abc import Sequence
 from itertools import combinations

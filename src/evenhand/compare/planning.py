@@ -161,14 +161,14 @@ def with_judge_noise(noise: Noise, judged: RunResults, again: RunResults) -> Noi
 def noise_from_rates(rate: float, discordant: float | None) -> Noise:
     """The noise of yes-or-no scores: `discordant` is the share of problems on which the two sides differ."""
     if not 0 < rate < 1:
-        raise OptionError(f"the expected score must lie between 0 and 1, and is {rate}")
+        raise OptionError(f"the expected score must be between 0 and 1, not {rate}")
     if discordant is None:
         # Independent sides at the same rate: the most that can differ without a correlation between them.
         return Noise(
             between=0.0, within=2 * rate * (1 - rate), source=f"assumed: score {rate:g}, independent answers"
         )
     if not 0 < discordant <= 1:
-        raise OptionError(f"the discordant share must lie above 0 and at most at 1, and is {discordant}")
+        raise OptionError(f"the discordant share must be above 0 and at most 1, not {discordant}")
     return Noise(
         between=discordant,
         within=0.0,
@@ -206,11 +206,11 @@ def make_plan(
     """The problems needed for each number of repeats, and the cheapest way."""
     cost = cost or Cost()
     if not 0 < effect < float("inf"):
-        raise OptionError(f"the effect must be above 0, and is {effect}")
+        raise OptionError(f"the effect must be above 0, not {effect}")
     if not 0 < power < 1:
-        raise OptionError(f"the power must lie between 0 and 1, and is {power}")
+        raise OptionError(f"the power must be between 0 and 1, not {power}")
     if not 0 < alpha < 1:
-        raise OptionError(f"the error rate alpha must lie between 0 and 1, and is {alpha}")
+        raise OptionError(f"the error rate alpha must be between 0 and 1, not {alpha}")
     if noise.between + noise.within <= 0:
         raise InputError(
             "the pilot shows no differences at all: nothing to plan from; state assumptions instead"

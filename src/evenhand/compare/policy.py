@@ -184,7 +184,7 @@ def _check_mapping(node: Any, known: set[str] | None, path: Path | str | None) -
         if known is not None and key not in known:
             raise InputError(f"unknown key '{key}'; known: {', '.join(sorted(known))}", path=path, line=line)
         if key in seen:
-            raise InputError(f"the key '{key}' is there twice", path=path, line=line)
+            raise InputError(f"duplicate key '{key}'", path=path, line=line)
         seen.add(key)
 
 
@@ -228,7 +228,7 @@ def _sound(node: Any) -> bool:
 
 def _check_values(policy: Policy, node: Any, path: Path | str | None) -> None:
     if not 0 < policy.alpha < 0.5:
-        raise InputError(f"alpha must lie between 0 and 0.5, and is {policy.alpha}", path=path)
+        raise InputError(f"alpha must be between 0 and 0.5, not {policy.alpha}", path=path)
     rules = {"defaults": policy.defaults, **{name: rule for name, rule in policy.benchmarks.items() if rule}}
     for name, rule in rules.items():
         for where, one in [
@@ -238,7 +238,7 @@ def _check_values(policy: Policy, node: Any, path: Path | str | None) -> None:
             for key, most in HIGHEST.items():
                 value = getattr(one, key)
                 if value is not UNSET and value is not None and not 0 <= value <= most:
-                    raise InputError(f"{where}: {key} must be from 0 to {most:g}, and is {value}", path=path)
+                    raise InputError(f"{where}: {key} must be from 0 to {most:g}, not {value}", path=path)
         for metric in [rule.metric, *rule.metrics]:
             if metric is not UNSET and not known_metric(str(metric)):
                 raise InputError(f"{name}: unknown metric '{metric}'; known: {METRICS}", path=path)

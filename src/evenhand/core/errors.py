@@ -18,7 +18,7 @@
     │   └── SandboxUnavailable   no back end for running model-written code
     ├── ScoringError             a sample that could not be scored: becomes a `Failed` outcome
     │   ├── ScorerTimeout        a pattern, schema or program that ran past its limit
-    │   └── VerdictError         a judge's reply from which no verdict can be read
+    │   └── JudgementError         a judge's reply from which no judgement can be read
     ├── ModelError               a chat endpoint that gave no usable reply
     │   ├── ModelRejected        a permanent refusal (401, 403, 404, 400): never retried
     │   └── BudgetExceeded       the spend cap was reached: no further calls are started
@@ -33,7 +33,7 @@
 What the caller can fix is a `UserError`. A failure is never a number.
 
 `Exit` is the one table of exit statuses. 0, 1 and 2 are not in it: they are results (verdicts of `compare --strict`,
-`gate` and `ab --strict`; elsewhere 1 means "done, and something was found wanting").
+`gate` and `ab --strict`; elsewhere 1 means "done, but a check failed").
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,13 +54,13 @@ class Exit(IntEnum):
     NO_INPUT = 66
     """An input file that is not there or cannot be opened."""
     UNAVAILABLE = 69
-    """A service that is away, a Python package or a program that is not installed."""
+    """An unavailable service, or a Python package or program that is not installed."""
     INTERNAL = 70
     """A fault of Evenhand itself."""
     OUTPUT = 74
     """Output that cannot be written."""
     BUSY = 75
-    """Another process works on it, or there is too much to do just now: try again."""
+    """Another process is using it, or the server is too busy: try again."""
     SCHEMA = 78
     """A database whose schema this program does not know."""
     INTERRUPTED = 130
@@ -204,8 +204,8 @@ class ScorerTimeout(ScoringError):
     kind = "scorer_timeout"
 
 
-class VerdictError(ScoringError):
-    """A judge's reply from which no verdict can be read; the raw reply is kept."""
+class JudgementError(ScoringError):
+    """A judge's reply from which no judgement can be read; the raw reply is kept."""
 
     kind = "grade_parse_failure"
 

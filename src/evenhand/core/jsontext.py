@@ -138,7 +138,7 @@ def check_keys(data: bytes) -> None:
     """`InputError` when an object in the well-formed text names a key twice: one of the values would be lost."""
     key = repeated_key(data)
     if key is not None:
-        raise InputError(f"the key '{key[:100]}' is there twice")
+        raise InputError(f"duplicate key '{key[:100]}'")
 
 
 def keeps_keys(data: bytes, encoded: bytes) -> bool:

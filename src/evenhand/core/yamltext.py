@@ -19,7 +19,7 @@ class _Loader(yaml.SafeLoader):
                 continue
             if (key.tag, key.value) in seen:
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key '{key.value[:100]}' is there twice", problem_mark=key.start_mark
+                    problem=f"duplicate key '{key.value[:100]}'", problem_mark=key.start_mark
                 )
             seen.add((key.tag, key.value))
         return node

@@ -69,7 +69,7 @@ def _check_header(header: list[str], path: Path) -> None:
         if not name:
             raise InputError("a column of the header has no name", path=path, line=1)
         if header.count(name) > 1:
-            raise InputError(f"the column '{name}' is there twice", path=path, line=1)
+            raise InputError(f"duplicate column '{name}'", path=path, line=1)
     if _problem(header, header):
         raise InputError("invalid UTF-8", path=path, line=1)
 

@@ -37,7 +37,9 @@ def open_source(
     if text.startswith("hf://"):
         return HubSource(text)
     if "://" in text:
-        raise OptionError(f"'{text}' is no dataset; it can be hf://org/name?split=..., a file, or a function")
+        raise OptionError(
+            f"'{text}' is not a dataset; it can be hf://org/name?split=..., a file, or a function"
+        )
     path = Path(text).expanduser()
     if not path.is_absolute() and home is not None and not path.exists():
         path = home / path

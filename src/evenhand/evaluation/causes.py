@@ -129,10 +129,10 @@ _ADVICE = {
     "redirect": "give the final address with {url}; a key is not sent on to another one",
     "certificate": "the endpoint's certificate is not valid for {url}: check the address",
     "budget_exceeded": "the spend cap was reached: raise --spend-cap-usd and continue with --resume",
-    "judge_truncated": "the judge's reply was cut off before its verdict: raise --judge-max-tokens",
-    "grade_parse_failure": "the judge's replies hold no verdict in the form that the rubric asks for: read them in "
+    "judge_truncated": "the judge's reply was cut off before its judgement: raise --judge-max-tokens",
+    "grade_parse_failure": "the judge's replies hold no judgement in the form that the rubric asks for: read them in "
     "the report, try a stronger judge, or another `form` in the rubric",
-    "ambiguous_verdict": "the judge's replies hold several verdicts: read them in the report, or ask for one in the "
+    "ambiguous_verdict": "the judge's replies hold several judgements: read them in the report, or ask for one in the "
     "rubric",
     "verdict_out_of_range": "the judge gives numbers outside the rubric's range: read its replies in the report",
     "sandbox_unavailable": "there is no sandbox to run programs in: `evenhand doctor` says what is missing",

@@ -14,7 +14,7 @@ from evenhand.core import jsontext
 from evenhand.core.errors import OptionError
 from evenhand.core.secret import Secret
 from evenhand.evaluation.tasks import Task
-from evenhand.judging.verdicts import PARSER_VERSION
+from evenhand.judging.judgements import PARSER_VERSION
 from evenhand.models.address import base_url
 from evenhand.models.config import Price, origin
 from evenhand.models.reasoning import THINK_TAGS, check_tags
@@ -257,7 +257,7 @@ class RunSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         )
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class PlannedRun(Struct, frozen=True, kw_only=True):
     """One run that is to be made."""
 
     benchmark: Benchmark
@@ -265,7 +265,7 @@ class Job(Struct, frozen=True, kw_only=True):
     config: RunConfig
     """How."""
     place: str = ""
-    """Its folder within that of several jobs; the benchmark's name when empty."""
+    """Its folder within that of several runs; the benchmark's name when empty."""
 
 
 def digest(value: Any) -> str:

@@ -221,7 +221,7 @@ def _service_rows(address: str) -> tuple[GivenRows, str]:
     url, found, identifier = address.rpartition("/datasets/")
     if not found or not identifier or "/" in identifier:
         raise OptionError(
-            f"'{address}' is no dataset: write URL/datasets/ID, a file, or hf://org/name?split=..."
+            f"'{address}' is not a dataset: write URL/datasets/ID, a file, or hf://org/name?split=..."
         )
     with ServiceClient(url.removesuffix("/v1"), settings.load().token) as client:
         rows = [

@@ -14,7 +14,7 @@ from evenhand.models.port import ChatModel, ChatRequest, Message
 from evenhand.models.reasoning import join_reasoning, split_reasoning
 
 # The endpoint will not answer any other question either.
-HOPELESS = frozenset({"auth", "not_found", "quota", "redirect", "certificate", "forbidden_address"})
+PERMANENT_ERRORS = frozenset({"auth", "not_found", "quota", "redirect", "certificate", "forbidden_address"})
 REFUSED_AT_FIRST = 5
 """So many refusals before the first answer mean that the request itself is wrong."""
 
@@ -52,7 +52,7 @@ class ModelGenerator:
             raise
         except ModelError as error:
             if isinstance(error, ModelRejected):
-                self._check_hope(error)
+                self._abort_if_permanent(error)
             return Generated(key=key, error=error.kind, message=str(error)[:1000], at=time.time())
         self._has_answered = True
         split = split_reasoning(reply.text, self._think_tags)
@@ -73,8 +73,8 @@ class ModelGenerator:
             at=time.time(),
         )
 
-    def _check_hope(self, error: ModelRejected) -> None:
-        if error.kind in HOPELESS:
+    def _abort_if_permanent(self, error: ModelRejected) -> None:
+        if error.kind in PERMANENT_ERRORS:
             raise error
         self._refused += 1
         if self._refused >= REFUSED_AT_FIRST and not self._has_answered:

@@ -28,6 +28,9 @@ _FULL = {
 }
 
 
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has only the second
+
+
 class StorageFailed(EvenhandError):
     """The journal could not be written: what was written before stands, and the run can be resumed."""
 
@@ -75,7 +78,7 @@ class Journal:
         if target == self._synced:
             return
         try:
-            os.fdatasync(self._file)
+            _sync_data(self._file)
         except OSError as error:
             # After a failed sync nobody knows what is on the disk: a second attempt would only look like success.
             raise StorageFailed(storage_message(self.path, error)) from None

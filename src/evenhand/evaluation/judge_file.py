@@ -1,4 +1,4 @@
-"""Judging the answers in a file: rows in, verdicts out, resumable; `evenhand judge score`."""
+"""Judging the answers in a file: rows in, judgements out, resumable; `evenhand judge score`."""
 
 import asyncio
 from collections import Counter
@@ -23,8 +23,8 @@ from evenhand.metrics.types import Interval
 from evenhand.models.address import reachable
 from evenhand.models.config import EndpointConfig
 from evenhand.models.connect import connect
+from evenhand.models.counters import EndpointCounters
 from evenhand.models.reasoning import THINK_TAGS, split_reasoning
-from evenhand.models.usage import Usage
 from evenhand.results.records import SampleError, SampleResult
 from evenhand.results.writing import JsonlFile
 
@@ -34,11 +34,11 @@ TARGET_FIELDS = ("expected_answer", "target", "expected_output", "reference")
 Key = tuple[int, int]
 """Problem and repeat."""
 Listener = Callable[[SampleResult, JudgeProgress], None]
-"""Is told every verdict as it comes."""
+"""Is told every judgement as it comes."""
 
 
 class JudgeFile(Struct, frozen=True, kw_only=True):
-    """What to judge, by whom, and where the verdicts go."""
+    """What to judge, by whom, and where the judgements go."""
 
     answers: Path
     """Rows with responses: JSONL, CSV or Parquet."""
@@ -51,7 +51,7 @@ class JudgeFile(Struct, frozen=True, kw_only=True):
     output: Path | None = None
     """The file of judged samples."""
     resume: bool = False
-    """Keep the verdicts that the output has and judge the rest."""
+    """Keep the judgements that the output has and judge the rest."""
     think_tags: tuple[str, ...] = THINK_TAGS
     """Tags of thinking that the judge is not shown."""
 
@@ -74,12 +74,12 @@ class Judged(Struct, frozen=True, kw_only=True):
     injection_suspected: int
     """Answers that may try to steer the judge."""
     kept_from_earlier: int
-    """Verdicts of an earlier run that were kept."""
+    """Judgements of an earlier run that were kept."""
     mean_reward: Interval | None
     """Over the scored samples; None where there is no spread to estimate from."""
     judge: str
     """The judge's identity."""
-    usage: Usage
+    usage: EndpointCounters
     """What was asked of the endpoint now."""
 
 
@@ -103,7 +103,7 @@ def judge_file(wanted: JudgeFile, start: Callable[[int], AbstractContextManager[
 
 
 def _held(output: Path) -> AbstractContextManager[object]:
-    """Keeps other commands off the output and the verdicts beside it; makes its folder."""
+    """Keeps other commands off the output and the judgements beside it; makes its folder."""
     file = output.resolve()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def read_samples(path: Path, tags: Sequence[str] = THINK_TAGS) -> list[SampleRes
         repeat = values.get("repeat", 0)
         key = (index if isinstance(index, int) else number, repeat if isinstance(repeat, int) else 0)
         if key in samples:
-            raise InputError(f"problem {key[0]}, repeat {key[1]} comes twice", path=path, line=row.line)
+            raise InputError(f"duplicate entry: problem {key[0]}, repeat {key[1]}", path=path, line=row.line)
         split = split_reasoning(response_text(response) or "", tags)
         samples[key] = SampleResult(
             problem_idx=key[0],
@@ -156,12 +156,12 @@ def _first(values: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _partial(output: Path) -> Path:
-    """Where verdicts are noted as they come."""
+    """Where judgements are noted as they come."""
     return output.with_name(output.name + ".partial")
 
 
 def _finished(output: Path, samples: list[SampleResult]) -> dict[Key, SampleResult]:
-    """The verdicts of an earlier, perhaps interrupted, run; failures and changed samples are judged again."""
+    """The judgements of an earlier, perhaps interrupted, run; failures and changed samples are judged again."""
     found: dict[Key, SampleResult] = {}
     wanted = {(sample.problem_idx, sample.repeat): _judged_part(sample) for sample in samples}
     for path in (output, _partial(output)):
@@ -180,26 +180,26 @@ def _finished(output: Path, samples: list[SampleResult]) -> dict[Key, SampleResu
 
 
 def _judged_part(sample: SampleResult) -> bytes:
-    """What a verdict is about."""
+    """What a judgement is about."""
     return jsontext.canonical([sample.model_response, sample.expected_answer, sample.metadata])
 
 
-class VerdictJournal:
-    """The file beside the output that takes each verdict as it comes; nothing without an output."""
+class JudgementJournal:
+    """The file beside the output that takes each judgement as it comes; nothing without an output."""
 
     def __init__(self, output: Path | None) -> None:
         self._file = _partial(output).open("a+b") if output is not None else None
         if self._file is not None and self._file.tell():
             self._file.seek(-1, 2)
             if self._file.read(1) != b"\n":
-                # A line that was cut short must not take the next verdict with it.
+                # A line that was cut short must not take the next judgement with it.
                 self._file.write(b"\n")
 
-    def __enter__(self) -> "VerdictJournal":
+    def __enter__(self) -> "JudgementJournal":
         return self
 
     def write(self, sample: Any) -> None:
-        """One more verdict."""
+        """One more judgement."""
         if self._file is not None:
             self._file.write(jsontext.encode(sample) + b"\n")
             self._file.flush()
@@ -210,11 +210,11 @@ class VerdictJournal:
 
 
 def _check_identity(identity: str, done: dict[Key, SampleResult]) -> None:
-    """Refuse to put the verdicts of two judges into one file."""
+    """Refuse to put the judgements of two judges into one file."""
     earlier = {s.scoring_details["judge"]["identity"] for s in done.values() if "judge" in s.scoring_details}
     if earlier - {identity}:
         raise OptionError(
-            "the verdicts in the output come from another judge (model, rubric or parameters differ); "
+            "the judgements in the output come from another judge (model, rubric or parameters differ); "
             "choose another output"
         )
 
@@ -224,7 +224,7 @@ async def _judge(
     samples: list[SampleResult],
     done: dict[Key, SampleResult],
     start: Callable[[int], AbstractContextManager[Listener]],
-) -> tuple[list[SampleResult], Usage, str]:
+) -> tuple[list[SampleResult], EndpointCounters, str]:
     model = connect(wanted.endpoint)
     left = [sample for sample in samples if (sample.problem_idx, sample.repeat) not in done]
     try:
@@ -233,7 +233,7 @@ async def _judge(
         waiting = sum(map(waits_for_judge, left))
         if waiting:
             await reachable(wanted.endpoint.base_url)
-        with start(waiting) as listener, VerdictJournal(wanted.output) as journal:
+        with start(waiting) as listener, JudgementJournal(wanted.output) as journal:
 
             def heard(result: SampleResult, state: JudgeProgress) -> None:
                 journal.write(result)
@@ -246,7 +246,7 @@ async def _judge(
     return [by_key[sample.problem_idx, sample.repeat] for sample in samples], model.usage, judge.identity
 
 
-def _summary(judged: list[SampleResult], usage: Usage, identity: str, *, kept: int) -> Judged:
+def _summary(judged: list[SampleResult], usage: EndpointCounters, identity: str, *, kept: int) -> Judged:
     rewards = [sample.reward for sample in judged if sample.reward is not None]
     kinds = Counter(
         getattr(sample.error, "kind", "unknown") for sample in judged if sample.status != "scored"

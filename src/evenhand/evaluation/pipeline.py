@@ -32,12 +32,12 @@ class Arbiter(Protocol):
     """The judge as the pipeline sees it."""
 
     async def judge(self, key: int, problem: Problem, sample: ScorerInput) -> Judged:
-        """The verdict on one sample; a judge that could not be reached is an outcome too."""
+        """The judgement on one sample; a judge that could not be reached is an outcome too."""
         ...
 
 
 class Watcher(Protocol):
-    """Whoever shows progress."""
+    """Progress listener."""
 
     def tick(self, ledger: Ledger) -> None:
         """Called after each sync: what the ledger says is durable is on the disk."""
@@ -45,7 +45,7 @@ class Watcher(Protocol):
 
 
 class Decider(Protocol):
-    """Whoever knows when enough has been asked."""
+    """Says when enough has been asked."""
 
     def may_ask(self, key: int) -> bool:
         """Whether a sample may be asked now: nobody runs far ahead of the next look."""
@@ -71,7 +71,7 @@ class Decided(EvenhandError):
         super().__init__("decided")
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class Concurrency(Struct, frozen=True, kw_only=True):
     """How much happens at once."""
 
     calls: int
@@ -92,7 +92,7 @@ class Pipeline:
         generator: Generator,
         lane: ScoringLane,
         arbiter: Arbiter | None,
-        limits: Limits,
+        concurrency: Concurrency,
         watcher: Watcher,
         order: Sequence[int] | None = None,
         decider: Decider | None = None,
@@ -105,12 +105,12 @@ class Pipeline:
         self._generator = generator
         self._lane = lane
         self._arbiter = arbiter
-        self._limits = limits
+        self._concurrency = concurrency
         self._watcher = watcher
         self._order = order
         self._decider = decider
-        self._judging = asyncio.Semaphore(limits.judgements)
-        self._backlog = asyncio.Semaphore(BACKLOG * limits.calls)
+        self._judging = asyncio.Semaphore(concurrency.judgements)
+        self._backlog = asyncio.Semaphore(BACKLOG * concurrency.calls)
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop: EvenhandError | None = None
         self._failure: BaseException | None = None
@@ -129,7 +129,7 @@ class Pipeline:
     async def run(self) -> None:
         """Work until nothing is pending. Raises what stopped it; finished steps are kept in any case."""
         pending = self._pending()
-        for _ in range(self._limits.calls):
+        for _ in range(self._concurrency.calls):
             self._spawn(self._work(pending))
         beside = [asyncio.create_task(self._keep())]
         if self._decider is not None:

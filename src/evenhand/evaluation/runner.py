@@ -35,7 +35,7 @@ from evenhand.evaluation.generation import Generator, ModelGenerator
 from evenhand.evaluation.journal import Journal, StorageFailed, storage_message
 from evenhand.evaluation.lease import Lease
 from evenhand.evaluation.ledger import Ledger
-from evenhand.evaluation.pipeline import Decided, Limits, Pipeline, Watcher
+from evenhand.evaluation.pipeline import Concurrency, Decided, Pipeline, Watcher
 from evenhand.evaluation.planning import ProblemFile, plan
 from evenhand.evaluation.scoring_lane import ScoringLane
 from evenhand.evaluation.tasks import TaskGenerator
@@ -303,7 +303,7 @@ class Evaluation:
                 benchmark.scorers, options=benchmark.extra, sandbox=sandbox, workers=config.sandboxes
             ),
             arbiter=arbiter,
-            limits=Limits(calls=config.concurrency, judgements=judgements),
+            concurrency=Concurrency(calls=config.concurrency, judgements=judgements),
             watcher=self._watcher,
             order=None if stopper is None else stopper.places,
             decider=stopper,

@@ -296,7 +296,8 @@ class FileScoring:
         file = self._label(path)
         for row in read_rows(path, format=input_format, reject=reject, surrogates=True):
             try:
-                sample, cut_off = self._answer_only(self.fields.sample(row, path))
+                stored = self.fields.sample(row, path)
+                sample, cut_off = self._answer_only(stored)
                 group = self.fields.group_of(row, path)
             except InputError as error:
                 if not skip_invalid:
@@ -305,7 +306,8 @@ class FileScoring:
                 continue
             category = self.fields.category_of(sample)
             outcomes = {
-                label: score_sample(scorer, sample, think_tags=()) for label, scorer in self.scorers.items()
+                label: score_sample(scorer, stored if scorer.as_stored else sample, think_tags=())
+                for label, scorer in self.scorers.items()
             }
             for label, outcome in outcomes.items():
                 self.summaries[label].add(outcome, category=category, line=row.line, group=group)

@@ -13,7 +13,7 @@ from evenhand.benchmarks.registry import find_benchmarks
 from evenhand.core import yamltext
 from evenhand.core.errors import InputError, MissingFile, OptionError, UnknownName
 from evenhand.core.secret import Secret
-from evenhand.evaluation.config import Job, RunConfig, RunSettings, Service, ServiceSettings
+from evenhand.evaluation.config import PlannedRun, RunConfig, RunSettings, Service, ServiceSettings
 from evenhand.evaluation.model_names import locate
 from evenhand.evaluation.suites.variants import slug
 
@@ -75,9 +75,9 @@ def read_suite(path: Path) -> SuiteFile:
         raise InputError(str(error), path=path) from None
 
 
-def jobs(suite: SuiteFile, home: Path) -> list[Job]:
+def planned_runs(suite: SuiteFile, home: Path) -> list[PlannedRun]:
     """The runs that a suite asks for; paths start from `home`."""
-    found: list[Job] = []
+    found: list[PlannedRun] = []
     for entry in suite.benchmarks:
         chosen = BenchmarkEntry(name=entry) if isinstance(entry, str) else entry
         if not chosen.name:
@@ -86,14 +86,14 @@ def jobs(suite: SuiteFile, home: Path) -> list[Job]:
         if ".py" in spec and not Path(spec).is_absolute():
             spec = str(home / spec)
         config = _run_config(suite, chosen, home)
-        found += [Job(benchmark=benchmark, config=config) for benchmark in find_benchmarks(spec)]
+        found += [PlannedRun(benchmark=benchmark, config=config) for benchmark in find_benchmarks(spec)]
     if not found:
         raise OptionError("the list of benchmarks is empty")
-    names = [job.benchmark.name for job in found]
+    names = [run.benchmark.name for run in found]
     placed = [
-        job if names.count(job.benchmark.name) == 1 else replace(job, place=_place(job)) for job in found
+        run if names.count(run.benchmark.name) == 1 else replace(run, place=_place(run)) for run in found
     ]
-    places = [job.place for job in placed if job.place]
+    places = [run.place for run in placed if run.place]
     twice = sorted({name for name in places if places.count(name) > 1})
     if twice:
         raise OptionError(
@@ -102,10 +102,10 @@ def jobs(suite: SuiteFile, home: Path) -> list[Job]:
     return placed
 
 
-def _place(job: Job) -> str:
+def _place(run: PlannedRun) -> str:
     """The folder of a benchmark that several models are put to."""
-    assert job.config.model is not None
-    return f"{job.benchmark.name}-{slug(job.config.model.id)}"
+    assert run.config.model is not None
+    return f"{run.benchmark.name}-{slug(run.config.model.id)}"
 
 
 def _run_config(suite: SuiteFile, entry: BenchmarkEntry, home: Path) -> RunConfig:

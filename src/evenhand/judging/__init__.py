@@ -1,1 +1,1 @@
-"""The judge: prompts that fence the judged text, verdicts read strictly, panels, calibration."""
+"""The judge: prompts that fence the judged text, judgements read strictly, panels, calibration."""

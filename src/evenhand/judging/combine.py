@@ -1,4 +1,4 @@
-"""Several verdicts on one sample become one outcome."""
+"""Several judgements on one sample become one outcome."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from evenhand.judging.config import Combine
 
 
 def combine_outcomes(outcomes: Sequence[Outcome], combine: Combine, *, threshold: float) -> Outcome:
-    """The joint outcome; failed when half of the verdicts or more are missing, or no label has a majority."""
+    """The joint outcome; failed when half of the judgements or more are missing, or no label has a majority."""
     scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
     details: dict[str, Any] = {
         "verdicts": [outcome.value if isinstance(outcome, Scored) else None for outcome in outcomes],
@@ -20,7 +20,7 @@ def combine_outcomes(outcomes: Sequence[Outcome], combine: Combine, *, threshold
         reasons = Counter(reason_of(outcome) for outcome in outcomes if not isinstance(outcome, Scored))
         return Failed(
             error=reasons.most_common(1)[0][0],
-            message=f"only {len(scored)} of {len(outcomes)} verdicts could be had",
+            message=f"only {len(scored)} of {len(outcomes)} judgements could be had",
             details=details,
         )
     labels = [outcome.details.get("label") for outcome in scored]
@@ -37,7 +37,7 @@ def _majority(scored: Sequence[Scored], details: dict[str, Any], threshold: floa
     ((winner, count), *_) = Counter(votes).most_common()
     details = {**details, "votes": {str(vote): n for vote, n in Counter(votes).items()}}
     if 2 * count <= len(votes):
-        return Failed(error="no_majority", message="the verdicts do not agree", details=details)
+        return Failed(error="no_majority", message="the judgements do not agree", details=details)
     first = scored[votes.index(winner)]
     labelled = first.details.get("label") is not None
     value = float(first.value) if labelled else float(winner == "correct")

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from evenhand.core.errors import BudgetExceeded, ModelError, ModelRejected, VerdictError
+from evenhand.core.errors import BudgetExceeded, JudgementError, ModelError, ModelRejected
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
 from evenhand.core.sample import ScorerInput, with_text
 from evenhand.judging.combine import combine_outcomes
@@ -11,6 +11,7 @@ from evenhand.judging.config import JudgeScoringConfig
 from evenhand.judging.fence import process_key
 from evenhand.judging.identity import judge_identity
 from evenhand.judging.injection import injection_signs
+from evenhand.judging.judgements import Judgement, parse_judge_response
 from evenhand.judging.prompts import (
     JudgePrompt,
     as_request,
@@ -20,7 +21,6 @@ from evenhand.judging.prompts import (
     repair_request,
 )
 from evenhand.judging.records import JudgeCall, JudgeRecord, call_of, record_of
-from evenhand.judging.verdicts import Verdict, parse_judge_response
 from evenhand.models.port import ChatModel
 from evenhand.models.reasoning import split_reasoning
 
@@ -33,7 +33,7 @@ class Judging(Protocol):
 
     @property
     def identity(self) -> str:
-        """Hash of everything that could change a verdict."""
+        """Hash of everything that could change a judgement."""
         ...
 
     async def judge(self, sample: ScorerInput) -> JudgeRecord:
@@ -64,7 +64,7 @@ class Judge:
         sample = readable
         config = self.config
         if config.empty_verdict is not None and not sample.response.strip():
-            return self._record(scored(verdict_on_nothing(config, config.empty_verdict), config), ())
+            return self._record(scored(judgement_on_nothing(config, config.empty_verdict), config), ())
         asked = [(n, False) for n in range(config.samples)]
         if config.swap_check:
             asked += [(n, True) for n in range(config.samples)]
@@ -88,7 +88,7 @@ class Judge:
         if len(correct) == 2 and correct[0] != correct[1]:
             return Unscored(
                 reason="inconsistent_verdict",
-                message="the verdict changes with the order of reference and answer",
+                message="the judgement changes with the order of reference and answer",
                 details={"verdicts": [side.value for side in sides if isinstance(side, Scored)]},
             )
         return self._combined(sides)
@@ -104,41 +104,41 @@ class Judge:
         prompt = build_judge_prompt(sample, self.config, key=self.key, swapped=swapped)
         calls: list[JudgeCall] = []
         try:
-            verdict = await self._verdict(prompt, repeat, calls)
-        except VerdictError as error:
+            judgement = await self._judgement(prompt, repeat, calls)
+        except JudgementError as error:
             return unread(error), tuple(calls), ()
         except ModelError as error:
             return unavailable(error), tuple(calls), ()
-        return scored(verdict, self.config), tuple(calls), verdict.warnings
+        return scored(judgement, self.config), tuple(calls), judgement.warnings
 
     async def outcome_of(self, prompt: JudgePrompt, *, calls: list[JudgeCall]) -> Scored:
-        """The verdict on a prompt that the caller built; raises what is no verdict, and notes every call."""
-        return scored(await self._verdict(prompt, 0, calls), self.config)
+        """The judgement on a prompt that the caller built; raises what is no judgement, and notes every call."""
+        return scored(await self._judgement(prompt, 0, calls), self.config)
 
-    async def _verdict(self, prompt: JudgePrompt, repeat: int, calls: list[JudgeCall]) -> Verdict:
+    async def _judgement(self, prompt: JudgePrompt, repeat: int, calls: list[JudgeCall]) -> Judgement:
         request = as_request(prompt, self.config, repeat=repeat)
         reply = await self.model.complete(request)
         calls.append(call_of(reply, prompt.prompt_hash))
         try:
             return self._read(reply.text, reply.finish_reason, prompt)
-        except VerdictError as error:
+        except JudgementError as error:
             if not self.config.repair or error.kind != "grade_parse_failure":
                 raise
             again = repair_request(request, reply.text, str(error), demand(self.config, prompt.nonce))
         reply = await self.model.complete(again)
         calls.append(call_of(reply, hash_messages(again.messages, prompt.nonce)))
-        verdict = self._read(reply.text, reply.finish_reason, prompt)
-        return Verdict(
-            reward=verdict.reward,
-            score=verdict.score,
-            label=verdict.label,
-            reasoning=verdict.reasoning,
-            warnings=(*verdict.warnings, "repaired"),
+        judgement = self._read(reply.text, reply.finish_reason, prompt)
+        return Judgement(
+            reward=judgement.reward,
+            score=judgement.score,
+            label=judgement.label,
+            reasoning=judgement.reasoning,
+            warnings=(*judgement.warnings, "repaired"),
         )
 
-    def _read(self, text: str, finish_reason: str, prompt: JudgePrompt) -> Verdict:
+    def _read(self, text: str, finish_reason: str, prompt: JudgePrompt) -> Judgement:
         if finish_reason == "content_filter":
-            raise VerdictError(
+            raise JudgementError(
                 "the judge's reply was withheld by a filter", reply=text, kind="content_filter"
             )
         split = split_reasoning(text)
@@ -146,10 +146,10 @@ class Judge:
             return parse_judge_response(
                 split.answer, self.config, nonce=prompt.nonce if self.config.form != "bare" else None
             )
-        except VerdictError as error:
+        except JudgementError as error:
             if split.unclosed or finish_reason == "length":
-                raise VerdictError(
-                    "the judge's reply was cut off before its verdict: raise max_tokens of the judge",
+                raise JudgementError(
+                    "the judge's reply was cut off before its judgement: raise max_tokens of the judge",
                     reply=text,
                     kind="judge_truncated",
                 ) from error
@@ -168,36 +168,36 @@ class Judge:
         )
 
 
-def scored(verdict: Verdict, config: JudgeScoringConfig) -> Scored:
-    """The outcome that a verdict stands for."""
-    details: dict[str, object] = {"correct": verdict.reward >= config.threshold}
-    if verdict.score is not None:
-        details["score"] = verdict.score
-    if verdict.label is not None:
-        details["label"] = verdict.label
-    if verdict.reasoning:
-        details["reasoning"] = verdict.reasoning
+def scored(judgement: Judgement, config: JudgeScoringConfig) -> Scored:
+    """The outcome that a judgement stands for."""
+    details: dict[str, object] = {"correct": judgement.reward >= config.threshold}
+    if judgement.score is not None:
+        details["score"] = judgement.score
+    if judgement.label is not None:
+        details["label"] = judgement.label
+    if judgement.reasoning:
+        details["reasoning"] = judgement.reasoning
     return Scored(
-        value=verdict.reward,
-        extracted=verdict.label if verdict.label is not None else verdict.score,
+        value=judgement.reward,
+        extracted=judgement.label if judgement.label is not None else judgement.score,
         details=details,
     )
 
 
-def verdict_on_nothing(config: JudgeScoringConfig, verdict: float | str) -> Verdict:
+def judgement_on_nothing(config: JudgeScoringConfig, judgement: float | str) -> Judgement:
     """What the rubric itself says about an empty answer; no judge is asked."""
     reasoning = "the rubric says what an empty answer is worth"
-    if isinstance(verdict, str):
-        choice = next(choice for choice in config.choices if choice.label == verdict)
-        return Verdict(reward=choice.value, label=choice.label, reasoning=reasoning)
-    return Verdict(reward=config.normalised(verdict), score=verdict, reasoning=reasoning)
+    if isinstance(judgement, str):
+        choice = next(choice for choice in config.choices if choice.label == judgement)
+        return Judgement(reward=choice.value, label=choice.label, reasoning=reasoning)
+    return Judgement(reward=config.normalised(judgement), score=judgement, reasoning=reasoning)
 
 
-def unread(error: VerdictError) -> Failed:
-    """No verdict could be read; the raw reply is kept."""
+def unread(error: JudgementError) -> Failed:
+    """No judgement could be read; the raw reply is kept."""
     return Failed(
         error=error.kind,
-        message=f"the judge's verdict could not be read: {error}",
+        message=f"no judgement could be read from the judge's reply: {error}",
         details={"raw_reply": error.reply},
     )
 

@@ -2,7 +2,7 @@
 
 The code is a keyed hash (HMAC) of the texts that it fences, so it is the same for the same texts under one key, and
 nobody without the key can find a text that holds its own code. The key is kept with the run or the database. It is no
-part of a judge's identity, and the code is no part of what identifies a prompt (`ChatRequest.unkeyed`): verdicts from
+part of a judge's identity, and the code is no part of what identifies a prompt (`ChatRequest.unkeyed`): judgements from
 the cache fit any key.
 """
 

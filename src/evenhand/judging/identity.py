@@ -1,4 +1,4 @@
-"""Who judged: one hash for everything that could change a verdict."""
+"""Who judged: one hash for everything that could change a judgement."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Any
 from evenhand.core.errors import Incomparable
 from evenhand.core.jsontext import canonical
 from evenhand.judging.config import JudgeScoringConfig
-from evenhand.judging.verdicts import PARSER_VERSION
+from evenhand.judging.judgements import PARSER_VERSION
 
 
 def judge_identity(model: str, config: JudgeScoringConfig) -> str:

@@ -1,7 +1,7 @@
 """Which of two answers is better: always asked in both orders, for judges favour a position.
 
-Shi et al., arXiv 2406.07791, measured position bias over 150,000 comparisons. A verdict that changes with the
-order is a tie, and the share of such verdicts is reported for each judge.
+Shi et al., arXiv 2406.07791, measured position bias over 150,000 comparisons. A judgement that changes with the
+order is a tie, and the share of such judgements is reported for each judge.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from evenhand.core.errors import ModelError, VerdictError
+from evenhand.core.errors import JudgementError, ModelError
 from evenhand.core.outcome import Failed, Outcome, Scored
 from evenhand.judging.config import DEFAULT_SYSTEM, Choice, JudgeScoringConfig
 from evenhand.judging.engine import Judge, suspicion, unavailable, unread
@@ -44,9 +44,9 @@ class PositionBias(Struct, frozen=True, kw_only=True):
     """How a judge reacts to the order of two answers."""
 
     pairs: int
-    """Pairs with a verdict in both orders."""
+    """Pairs with a judgement in both orders."""
     flip_rate: Interval
-    """Share of pairs whose verdict changed with the order."""
+    """Share of pairs whose judgement changed with the order."""
     favoured: Literal["earlier", "later", "neither"]
     """The position that won where only the position had changed."""
     earlier_wins: int
@@ -69,7 +69,7 @@ class PairwiseJudge:
         return self._identity
 
     async def compare(self, question: str, first: str, second: str, *, target: str = "") -> JudgeRecord:
-        """The value is 1 when `first` is better, 0 when `second` is, 0.5 for a tie or a verdict that flips."""
+        """The value is 1 when `first` is better, 0 when `second` is, 0.5 for a tie or a judgement that flips."""
         config, key = self._judge.config, self._judge.key
         prompts = [
             pair_prompt(question, first, second, target, config, key=key),
@@ -96,7 +96,7 @@ class PairwiseJudge:
         calls: list[JudgeCall] = []
         try:
             return await self._judge.outcome_of(prompt, calls=calls), tuple(calls)
-        except VerdictError as error:
+        except JudgementError as error:
             return unread(error), tuple(calls)
         except ModelError as error:
             return unavailable(error), tuple(calls)
@@ -134,7 +134,7 @@ def pair_prompt(
 
 
 def position_bias(records: Iterable[JudgeRecord]) -> PositionBias | None:
-    """How often verdicts changed with the order; None without any comparison that was asked."""
+    """How often judgements changed with the order; None without any comparison that was asked."""
     pairs = earlier = later = flips = 0
     for record in records:
         outcome = record.outcome

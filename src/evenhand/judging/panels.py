@@ -16,7 +16,7 @@ from evenhand.judging.records import JudgeRecord, record_of
 
 
 class Ensemble:
-    """Several judges asked at once; their verdicts are combined by mean, median or majority."""
+    """Several judges asked at once; their judgements are combined by mean, median or majority."""
 
     def __init__(
         self, judges: Sequence[Judging], *, combine: Combine = "mean", threshold: float = 0.6

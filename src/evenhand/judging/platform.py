@@ -7,16 +7,16 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from evenhand.core.errors import ModelError, OptionError, VerdictError
+from evenhand.core.errors import JudgementError, ModelError, OptionError
 from evenhand.core.outcome import Failed, Outcome, Scored
 from evenhand.judging.config import JudgeScoringConfig
 from evenhand.judging.engine import suspicion, unavailable, unread
 from evenhand.judging.fence import fence_code, fenced, process_key, sendable
 from evenhand.judging.identity import identity_of
+from evenhand.judging.judgements import PARSER_VERSION, parse_judge_response
 from evenhand.judging.prompts import as_text, hash_messages
 from evenhand.judging.records import JudgeRecord, call_of, record_of
 from evenhand.judging.template import places, render
-from evenhand.judging.verdicts import PARSER_VERSION, parse_judge_response
 from evenhand.models.port import ChatModel, ChatRequest, system, user
 from evenhand.models.reasoning import split_reasoning
 
@@ -82,7 +82,7 @@ class LlmJudgeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def identity(self) -> str:
-        """Hash of everything that could change a verdict."""
+        """Hash of everything that could change a judgement."""
         return identity_of({"llm_judge": self, "parser": PARSER_VERSION})
 
 
@@ -162,10 +162,10 @@ def read_reply(text: str, finish_reason: str, config: LlmJudgeConfig) -> tuple[O
     low, high = config.score_range.min, config.score_range.max
     numeric = JudgeScoringConfig(form="bare", min_score=low, max_score=high)
     try:
-        verdict = parse_judge_response(text, numeric)
-    except VerdictError as error:
+        judgement = parse_judge_response(text, numeric)
+    except JudgementError as error:
         return unread(error), ()
     return (
-        Scored(value=verdict.reward, extracted=verdict.score, details={"score": verdict.score}),
-        verdict.warnings,
+        Scored(value=judgement.reward, extracted=judgement.score, details={"score": judgement.score}),
+        judgement.warnings,
     )

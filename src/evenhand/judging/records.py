@@ -43,7 +43,7 @@ class JudgeRecord(Struct, frozen=True, kw_only=True):
     prompt_hash: str | None = None
     """SHA-256 of the first conversation; None when nothing was sent."""
     raw_reply: str | None = None
-    """The reply from which the verdict was read, or could not be."""
+    """The reply from which the judgement was read, or could not be."""
     input_tokens: int = 0
     """Tokens of all questions."""
     output_tokens: int = 0

@@ -16,7 +16,7 @@ Key = tuple[int, int]
 
 
 def waits_for_judge(result: SampleResult, *, retry_failed: bool = False) -> bool:
-    """Whether a sample was flagged `needs_judge` and has no verdict; `retry_failed` takes failed verdicts too."""
+    """Whether a sample was flagged `needs_judge` and has no judgement; `retry_failed` takes failed judgements too."""
     kind = result.error.kind if isinstance(result.error, SampleError) else result.error
     if result.status == "unscored":
         return kind == "needs_judge"
@@ -25,7 +25,7 @@ def waits_for_judge(result: SampleResult, *, retry_failed: bool = False) -> bool
     return result.status == "" and bool(result.scoring_details.get("needs_judge"))
 
 
-def with_verdict(result: SampleResult, record: JudgeRecord) -> SampleResult:
+def with_judgement(result: SampleResult, record: JudgeRecord) -> SampleResult:
     """The sample with the reward, or the failure, of its record. The record is kept in its scoring details."""
     outcome = record.outcome
     kept = msgspec.to_builtins(record)
@@ -63,7 +63,7 @@ async def judge_results(
     retry_failed: bool = False,
     on_result: Callable[[SampleResult, JudgeProgress], None] | None = None,
 ) -> list[SampleResult]:
-    """All results in their order, those that waited for the judge with their verdicts."""
+    """All results in their order, those that waited for the judge with their judgements."""
     every = list(results)
     waiting: dict[Key, SampleResult] = {
         (result.problem_idx, result.repeat): result
@@ -73,7 +73,7 @@ async def judge_results(
 
     def heard(key: Key, record: JudgeRecord, progress: JudgeProgress) -> None:
         if on_result is not None:
-            on_result(with_verdict(waiting[key], record), progress)
+            on_result(with_judgement(waiting[key], record), progress)
 
     records = await judge_samples(
         judge,
@@ -82,7 +82,7 @@ async def judge_results(
         on_record=heard,
     )
     return [
-        with_verdict(result, records[key])
+        with_judgement(result, records[key])
         if (key := (result.problem_idx, result.repeat)) in records
         else result
         for result in every

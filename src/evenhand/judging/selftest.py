@@ -48,9 +48,9 @@ class GroupResult(Struct, frozen=True, kw_only=True):
     should_pass: bool
     """What a good judge says."""
     passed: Interval | None
-    """Share that the judge passed; None when it gave no verdict at all."""
+    """Share that the judge passed; None when it gave no judgement at all."""
     no_verdict: int
-    """Answers without a verdict."""
+    """Answers without a judgement."""
 
 
 class SelfTest(Struct, frozen=True, kw_only=True):

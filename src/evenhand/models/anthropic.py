@@ -28,7 +28,7 @@ class _Block(Struct):
     input: Any = None
 
 
-class _Usage(Struct):
+class _TokenCounts(Struct):
     input_tokens: int = 0
     output_tokens: int = 0
     cache_creation_input_tokens: int | None = None
@@ -38,7 +38,7 @@ class _Usage(Struct):
 class _Answer(Struct):
     content: list[_Block]
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: _TokenCounts | None = None
     model: str = ""
 
 

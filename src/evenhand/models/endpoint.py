@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from evenhand.core.errors import BudgetExceeded, ModelError, ModelRejected
 from evenhand.models.cache import ReplyCache, cache_key, may_be_kept
 from evenhand.models.config import EndpointConfig
+from evenhand.models.counters import EndpointCounters
 from evenhand.models.dialect import Dialect, Parsed, check
 from evenhand.models.limits import AdaptiveLimit, PerMinute
 from evenhand.models.parameters import Parameters
@@ -17,7 +18,6 @@ from evenhand.models.prices import cost_of, find_price
 from evenhand.models.retry import Retryable, delay_before
 from evenhand.models.spend import SpendCap
 from evenhand.models.transport import HttpAnswer, Transport
-from evenhand.models.usage import Usage
 
 
 class Endpoint:
@@ -25,7 +25,7 @@ class Endpoint:
 
     def __init__(self, config: EndpointConfig, dialect: Dialect, *, spend: SpendCap | None = None) -> None:
         self.config = config
-        self.usage = Usage(concurrency=config.concurrency)
+        self.usage = EndpointCounters(concurrency=config.concurrency)
         self._dialect = dialect
         self._transport = Transport(config)
         self._url = config.base_url.rstrip("/") + dialect.path

@@ -53,14 +53,14 @@ class _Choice(Struct):
     finish_reason: str | None = None
 
 
-class _Usage(Struct):
+class _TokenCounts(Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
 class _Completion(Struct):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: _TokenCounts | None = None
     model: str | None = None
 
 
@@ -109,7 +109,7 @@ class OpenAIDialect:
         choice = completion.choices[0]
         message = choice.message
         assert message is not None
-        usage = completion.usage or _Usage()
+        usage = completion.usage or _TokenCounts()
         shown = message.reasoning_content or message.reasoning
         reason = choice.finish_reason or "stop"
         return Parsed(

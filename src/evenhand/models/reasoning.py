@@ -120,7 +120,7 @@ def _patterns(tag: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[st
     else:
         start, _, end = (part.strip() for part in tag.partition("..."))
         if not start or not end or start == end:
-            raise OptionError(f"'{tag}' is no tag of thinking: write a name, or a pair such as <a>...</a>")
+            raise OptionError(f"'{tag}' is not a thinking tag: write a name, or a pair such as <a>...</a>")
     opens, closes = re.escape(start), re.escape(end)
     return (
         re.compile(

@@ -15,11 +15,13 @@ from evenhand.plots.intervals import (
     interval_picture,
     interval_scale,
 )
+from evenhand.plots.reliability import Bin, reliability
 from evenhand.plots.series import Band, Point, Series, lines, scatter
 from evenhand.plots.timeline import Step, timeline
 
 __all__ = [
     "Band",
+    "Bin",
     "IntervalRow",
     "Point",
     "Series",
@@ -31,6 +33,7 @@ __all__ = [
     "interval_picture",
     "interval_scale",
     "lines",
+    "reliability",
     "scatter",
     "timeline",
 ]

@@ -1,4 +1,5 @@
-"""Values over time with their uncertainty. A gap stays a gap: it is hatched and named, never a zero."""
+"""Values over time with their uncertainty. A gap stays a gap: it is hatched and named, never a zero. What was measured in
+another way is another series, with a line of its own."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -29,6 +30,8 @@ class Step(Struct, frozen=True, kw_only=True):
     """The upper end."""
     note: str = ""
     """More about it under the pointer, such as a count."""
+    series: str = ""
+    """What measured it, such as a version of a judge. Where it changes, a new line begins."""
 
 
 def timeline(
@@ -57,6 +60,8 @@ def timeline(
     hatch = f"gap-{crc32(title.encode()):x}"  # pictures of one page must not share an id
     drawn: list[str] = []
     marks: list[str] = []
+    names = list(dict.fromkeys(step.series for step in steps if step.value is not None))
+    before, changes = "", 0
     for missing, some in _stretches(steps):
         stretch = list(some)
         first, last = stretch[0][0], stretch[-1][0]
@@ -66,6 +71,14 @@ def timeline(
             parts += _hatched(hatch, first, last, width, gap if named else "")
             widest += named
             continue
+        own = stretch[0][1].series
+        if len(names) > 1:
+            colour = svg.colour(names.index(own))
+            if own != before:
+                at = LEFT + (first - 0.5) * width
+                marks += _begins(own, at, to_left=first > len(steps) / 2, line=changes)
+                changes += 1
+        before = own
         drawn += _band(stretch, width, y.at, colour)
         spots = [(LEFT + at * width, y.at(step.value or 0.0)) for at, step in stretch]
         if len(spots) > 1:
@@ -78,8 +91,21 @@ def timeline(
 
 
 def _stretches(steps: Sequence[Step]) -> Iterator[tuple[bool, Iterator[tuple[int, Step]]]]:
-    """The steps with their positions, by whether nothing was measured."""
-    return groupby(enumerate(steps), key=lambda pair: pair[1].value is None)
+    """The steps with their positions, by whether nothing was measured and by series."""
+    for (missing, _), some in groupby(
+        enumerate(steps),
+        key=lambda pair: (pair[1].value is None, pair[1].value is not None and pair[1].series),
+    ):
+        yield missing, some
+
+
+def _begins(name: str, at: float, *, to_left: bool, line: int) -> Iterator[str]:
+    """Where another series begins, with its name; names on different lines do not run into each other."""
+    at = max(at, LEFT)
+    yield svg.line(at, TOP - 6, at, BOTTOM, stroke=svg.LIMIT, dash="1 3")
+    words = f"{svg.shortened(name, 28)} from here"
+    anchor, dx = ("end", -6) if to_left else ("start", 6)
+    yield svg.text(at, BOTTOM - 6 - 16 * (line % 3), words, anchor=anchor, dx=dx, halo=True)
 
 
 def _within(step: Step, bounds: tuple[float, float]) -> Step:
@@ -145,7 +171,8 @@ def _points(
         interval = (
             "" if step.low is None or step.high is None else f" ({write(step.low)} to {write(step.high)})"
         )
-        tip = f"{step.label}: {write(value)}{interval}{', ' + step.note if step.note else ''}"
+        more = "".join(f", {text}" for text in (step.series, step.note) if text)
+        tip = f"{step.label}: {write(value)}{interval}{more}"
         newest = at == stretch[-1][0] and not alone
         yield svg.dot(LEFT + at * width, at_y(value), tone=colour, size=4 if newest or alone else 2, tip=tip)
 
@@ -160,5 +187,7 @@ def _labels(steps: Sequence[Step], width: float) -> Iterator[str]:
 
 def _words(steps: Sequence[Step], write: Callable[[float], str]) -> str:
     return "; ".join(
-        f"{step.label}: {'nothing' if step.value is None else write(step.value)}" for step in steps
+        f"{step.label}: {'nothing' if step.value is None else write(step.value)}"
+        f"{', ' + step.series if step.series and step.value is not None else ''}"
+        for step in steps
     )

@@ -1,7 +1,7 @@
 """analysis.html: an A/B report with pictures, in one file."""
 
 from evenhand.ab.arms import METRICS, Metric
-from evenhand.ab.decision import Verdict as Decision
+from evenhand.ab.decision import Preference
 from evenhand.ab.findings import Findings
 from evenhand.ab.markdown import data_lines, method_text
 from evenhand.ab.narrative import interval_notes, next_steps, reasons, verdict_line
@@ -22,7 +22,7 @@ from evenhand.reports.components import (
     Section,
     Table,
     Tone,
-    Verdict,
+    VerdictBanner,
     interval_table,
     numbers,
     shaded,
@@ -31,7 +31,7 @@ from evenhand.reports.numbers import counted
 from evenhand.reports.rendering import document
 
 _TASK_DOTS = 20
-_TONES: dict[Decision, Tone] = {
+_TONES: dict[Preference, Tone] = {
     "treatment": "good",
     "control": "bad",
     "mixed": "warn",
@@ -42,7 +42,7 @@ _TONES: dict[Decision, Tone] = {
 def ab_page(report: Findings) -> str:
     """The whole page: the decision, the gates, the deltas, the tasks."""
     settled = report.readiness.ready and all(gate.proven for gate in report.gates)
-    verdict = Verdict(
+    verdict = VerdictBanner(
         name=report.decision,
         sentence=_sentence(report),
         tone=_TONES[report.verdict] if settled else "warn",

@@ -10,7 +10,7 @@ from evenhand.reports.components import (
     Section,
     Table,
     Tone,
-    Verdict,
+    VerdictBanner,
     interval_table,
     numbers,
 )
@@ -54,7 +54,7 @@ def calibration_page(found: Calibration, *, source: str) -> str:
     """The whole page."""
     name, tone = WORDS[found.trust]
     level = f"{found.confidence_level:.0%}"
-    verdict = Verdict(
+    verdict = VerdictBanner(
         name=name,
         sentence=found.sentence,
         tone=tone,

@@ -19,7 +19,7 @@ from evenhand.reports.components import (
     Section,
     Table,
     Tone,
-    Verdict,
+    VerdictBanner,
     interval_table,
     numbers,
 )
@@ -53,9 +53,9 @@ def comparison_page(found: Comparison) -> str:
     )
 
 
-def _verdict(found: Comparison) -> Verdict:
+def _verdict(found: Comparison) -> VerdictBanner:
     verdict = found.verdict
-    return Verdict(
+    return VerdictBanner(
         name=verdict.name,
         sentence=verdict.sentence,
         tone=TONES.get(verdict.name, "warn"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from evenhand.compare.comparison import Comparison
 from evenhand.compare.coverage import share_text
-from evenhand.compare.gate import GateReport, MetricGate
+from evenhand.compare.gate import GateReport, MetricCheck
 from evenhand.compare.many import ManyRuns
 from evenhand.compare.words import method_words
 from evenhand.core.terminal import preview
@@ -155,7 +155,7 @@ def gate_markdown(report: GateReport) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def damage(gate: MetricGate) -> str:
+def damage(gate: MetricCheck) -> str:
     """The damage with its one-sided bounds."""
     if gate.damage is None:
         return "–"

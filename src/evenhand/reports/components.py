@@ -39,7 +39,7 @@ class Reason(Struct, frozen=True):
         return {"good": "✓", "bad": "✕", "warn": "!", "plain": "○"}[self.tone]
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class VerdictBanner(Struct, frozen=True, kw_only=True):
     """The largest thing on its page: one word or two, one sentence, the reasons, and what to do next."""
 
     name: str
@@ -238,7 +238,17 @@ class Samples(Struct, frozen=True, kw_only=True):
 
 
 Part = (
-    Paragraph | Verdict | Tiles | Ledger | Table | Figure | Preformatted | Details | Folds | Columns | Samples
+    Paragraph
+    | VerdictBanner
+    | Tiles
+    | Ledger
+    | Table
+    | Figure
+    | Preformatted
+    | Details
+    | Folds
+    | Columns
+    | Samples
 )
 
 
@@ -255,7 +265,7 @@ class Section(Struct, frozen=True):
     @property
     def bare(self) -> bool:
         """Whether it is drawn without a card."""
-        return not self.heading and all(isinstance(part, Verdict | Tiles) for part in self.parts)
+        return not self.heading and all(isinstance(part, VerdictBanner | Tiles) for part in self.parts)
 
 
 def numbers(*names: str) -> list[Column]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from evenhand.compare.gate import GateReport, MetricGate
+from evenhand.compare.gate import GateReport, MetricCheck
 from evenhand.plots import IntervalRow, interval_axis, interval_picture, interval_scale
 from evenhand.reports.components import (
     Cell,
@@ -11,7 +11,7 @@ from evenhand.reports.components import (
     Section,
     Table,
     Tone,
-    Verdict,
+    VerdictBanner,
     numbers,
 )
 from evenhand.reports.numbers import counted, number, signed
@@ -24,7 +24,7 @@ MARKS = {"PASS": "✓", "BREACH": "✕"}
 def gate_page(found: GateReport) -> str:
     """Verdict first, then the metrics that decided it."""
     sections = [Section("", [_verdict(found)])]
-    metrics: dict[str, list[MetricGate]] = {}
+    metrics: dict[str, list[MetricCheck]] = {}
     for gate in found.gates:
         metrics.setdefault(gate.metric, []).append(gate)
     if found.gates:
@@ -48,13 +48,13 @@ def gate_page(found: GateReport) -> str:
     )
 
 
-def _verdict(found: GateReport) -> Verdict:
+def _verdict(found: GateReport) -> VerdictBanner:
     reasons = [
         Reason(f"{gate.benchmark} {gate.metric}: {words}", _tone(gate))
         for gate in found.gates
         for words in gate.reasons
     ]
-    return Verdict(
+    return VerdictBanner(
         name=found.verdict,
         sentence=found.sentence,
         tone=TONES.get(found.verdict, "warn"),
@@ -63,11 +63,11 @@ def _verdict(found: GateReport) -> Verdict:
     )
 
 
-def _tone(gate: MetricGate) -> Tone:
+def _tone(gate: MetricCheck) -> Tone:
     return TONES.get(gate.status, "warn")
 
 
-def _damages(gates: Sequence[MetricGate]) -> Table:
+def _damages(gates: Sequence[MetricCheck]) -> Table:
     """One metric over all benchmarks, on one axis; each row has its own limit."""
     rows = [
         IntervalRow(
@@ -96,7 +96,7 @@ def _damages(gates: Sequence[MetricGate]) -> Table:
     return Table([Column("benchmark"), *numbers("damage"), axis, *numbers("limit")], cells, gates[0].metric)
 
 
-def _bounds(gate: MetricGate) -> str:
+def _bounds(gate: MetricCheck) -> str:
     if gate.damage_lower is None or gate.damage_upper is None:
         return ""
     return f"[{signed(gate.damage_lower, 4)}, {signed(gate.damage_upper, 4)}]"

@@ -2,7 +2,7 @@
 
 from evenhand.evaluation.suites.grid import Cell as GridCell
 from evenhand.evaluation.suites.grid import Difference, Grid, Line
-from evenhand.reports.components import Cell, Column, Reason, Section, Table, Tone, Verdict
+from evenhand.reports.components import Cell, Column, Reason, Section, Table, Tone, VerdictBanner
 from evenhand.reports.numbers import counted, dollars_text, duration, number, signed
 from evenhand.reports.rendering import document
 
@@ -22,7 +22,7 @@ def suite_page(found: Grid) -> str:
             Section(
                 "",
                 [
-                    Verdict(
+                    VerdictBanner(
                         name=found.verdict,
                         sentence=found.sentence,
                         tone=TONES.get(found.verdict, "warn"),

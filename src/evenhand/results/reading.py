@@ -144,7 +144,7 @@ def read_samples(path: Path) -> Iterator[SampleResult]:
                 key = (sample.problem_idx, sample.repeat)
                 if key in seen:
                     raise InputError(
-                        f"problem {key[0]} repeat {key[1]} is there twice", path=path, line=number
+                        f"duplicate entry: problem {key[0]}, repeat {key[1]}", path=path, line=number
                     )
                 seen.add(key)
                 yield sample
@@ -179,7 +179,7 @@ def _checked(line: bytes) -> SampleResult:
         if _ENCODE(sample) == text:
             return sample  # as we write it, so nothing was lost
         whole = _ENCODE(_DECODE_ANY(line))  # fields that are not known must be valid too
-        # Written again it is the same, but for spaces: so no key is there twice.
+        # Written again it is the same, but for spaces: so there is no duplicate key.
         if whole in (text, msgspec.json.format(text, indent=-1)):
             return sample
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):

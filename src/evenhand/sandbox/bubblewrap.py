@@ -16,7 +16,7 @@ from msgspec import Struct
 from evenhand.core.errors import SandboxUnavailable
 from evenhand.sandbox import seccomp
 from evenhand.sandbox.cgroups import Group, Hierarchy, find_hierarchy, sweep
-from evenhand.sandbox.port import MEBIBYTE, SUPERVISOR_TASKS, Limits
+from evenhand.sandbox.port import MEBIBYTE, SUPERVISOR_TASKS, ResourceLimits
 from evenhand.sandbox.worker import START_SECONDS, boot_text, compiled_guest, guest_sources
 
 NOBODY = 65534
@@ -56,14 +56,14 @@ class Bubblewrap:
         self.guest = guest_sources()
         self._compile_guest()
 
-    def start(self, limits: Limits) -> "BubblewrapWorker":
+    def start(self, limits: ResourceLimits) -> "BubblewrapWorker":
         """A new sandbox whose inside is starting."""
         return BubblewrapWorker(self, limits)
 
     def close(self) -> None:
         """Nothing is shared between sandboxes, so nothing is left."""
 
-    def arguments(self, limits: Limits) -> list[str]:
+    def arguments(self, limits: ResourceLimits) -> list[str]:
         """The command line, without the descriptors that each start adds."""
         prefix = _prefix(self.python)
         command = [self.bwrap, "--unshare-all", "--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
@@ -94,7 +94,7 @@ class Bubblewrap:
 
     def _compile_guest(self) -> None:
         """Let the interpreter compile the inside once, in a sandbox; later starts take its result."""
-        worker = BubblewrapWorker(self, Limits(), guest=guest_sources(b"C"))
+        worker = BubblewrapWorker(self, ResourceLimits(), guest=guest_sources(b"C"))
         self.guest = compiled_guest(worker, otherwise="bubblewrap cannot start a sandbox here")
 
 
@@ -125,7 +125,7 @@ class BubblewrapWorker:
 
     name = "bubblewrap"
 
-    def __init__(self, backend: Bubblewrap, limits: Limits, guest: bytes | None = None) -> None:
+    def __init__(self, backend: Bubblewrap, limits: ResourceLimits, guest: bytes | None = None) -> None:
         self.group: Group | None = None
         self.pidfd = -1
         self.process = self._spawn(backend, limits)
@@ -142,7 +142,7 @@ class BubblewrapWorker:
             self.kill()
             raise SandboxUnavailable(f"bubblewrap cannot start a sandbox here: {said or error}") from None
 
-    def _spawn(self, backend: Bubblewrap, limits: Limits) -> subprocess.Popen[bytes]:
+    def _spawn(self, backend: Bubblewrap, limits: ResourceLimits) -> subprocess.Popen[bytes]:
         info_read, info_write = os.pipe()
         passed = [info_write]
         command = [*backend.arguments(limits), "--info-fd", str(info_write)]
@@ -211,7 +211,7 @@ class BubblewrapWorker:
             return None
         return os.read(self.process.stdout.fileno(), 1 << 18)
 
-    def rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
+    def rlimits(self, limits: ResourceLimits) -> dict[str, tuple[int, int]]:
         found = {
             "RLIMIT_CPU": (limits.cpu_seconds, limits.cpu_seconds + 1),
             "RLIMIT_NPROC": (limits.processes + SUPERVISOR_TASKS,) * 2,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from evenhand.sandbox.port import SUPERVISOR_TASKS, Limits
+from evenhand.sandbox.port import SUPERVISOR_TASKS, ResourceLimits
 
 _PERIOD = 100_000
 _numbers = itertools.count(1)
@@ -106,7 +106,7 @@ def sweep(hierarchy: Hierarchy) -> None:
 class Group:
     """One control group, for one sandbox."""
 
-    def __init__(self, hierarchy: Hierarchy, limits: Limits) -> None:
+    def __init__(self, hierarchy: Hierarchy, limits: ResourceLimits) -> None:
         self.version = hierarchy.version
         name = f"evenhand-{os.getpid()}-{next(_numbers)}"
         self.folders = {controller: parent / name for controller, parent in hierarchy.parents.items()}
@@ -121,7 +121,7 @@ class Group:
                 folder.rmdir()
             raise
 
-    def _limit(self, limits: Limits) -> None:
+    def _limit(self, limits: ResourceLimits) -> None:
         values = {
             "memory": str(limits.memory_bytes),
             "pids": str(limits.processes + SUPERVISOR_TASKS),

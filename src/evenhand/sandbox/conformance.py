@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from evenhand.core.errors import EvenhandError
 from evenhand.sandbox import probes
-from evenhand.sandbox.port import MEBIBYTE, Execution, Limits, Program, Sandbox
+from evenhand.sandbox.port import MEBIBYTE, Execution, Program, ResourceLimits, Sandbox
 
-SMALL = Limits(
+SMALL = ResourceLimits(
     wall_seconds=60.0,
     cpu_seconds=30,
     memory_bytes=128 * MEBIBYTE,
@@ -26,7 +26,7 @@ SMALL = Limits(
     disk_bytes=8 * MEBIBYTE,
 )
 """Tight limits, so that reaching them is quick and harmless."""
-ROOMY = Limits(wall_seconds=60.0, cpu_seconds=60)
+ROOMY = ResourceLimits(wall_seconds=60.0, cpu_seconds=60)
 """The limits of a warm sandbox, with time for a machine that is busy with other things."""
 
 
@@ -88,11 +88,11 @@ def _program(sandbox: Sandbox) -> tuple[bool, str]:
 
 def _grading(sandbox: Sandbox) -> tuple[bool, str]:
     test = "assert add(1, 2) == 3"
-    right = _run(sandbox, Program(source="def add(a, b): return a + b", test=test, limits=ROOMY)).verdict
-    wrong = _run(sandbox, Program(source="def add(a, b): return a - b", test=test, limits=ROOMY)).verdict
-    forged = _run(sandbox, Program(source=probes.FORGED, test=test, limits=ROOMY)).verdict
+    right = _run(sandbox, Program(source="def add(a, b): return a + b", test=test, limits=ROOMY)).grade
+    wrong = _run(sandbox, Program(source="def add(a, b): return a - b", test=test, limits=ROOMY)).grade
+    forged = _run(sandbox, Program(source=probes.FORGED, test=test, limits=ROOMY)).grade
     if right is None or wrong is None or forged is None:
-        return False, "no verdict"
+        return False, "no grade"
     ok = right.passed and not wrong.passed and not forged.passed
     return ok, f"right {right.reason}, wrong {wrong.reason}, forged {forged.reason}"
 
@@ -140,7 +140,7 @@ def _counted(found: Execution, *, most: int, unit: str) -> tuple[bool, str]:
 
 
 def _sleep(sandbox: Sandbox) -> tuple[bool, str]:
-    limits = Limits(wall_seconds=1.0)
+    limits = ResourceLimits(wall_seconds=1.0)
     found = _run(sandbox, Program(source="import time\ntime.sleep(300)", limits=limits))
     # A busy machine may be late, but nowhere near the end that the program had in mind.
     seconds = found.usage.wall_seconds
@@ -148,13 +148,13 @@ def _sleep(sandbox: Sandbox) -> tuple[bool, str]:
 
 
 def _processor(sandbox: Sandbox) -> tuple[bool, str]:
-    limits = Limits(wall_seconds=120.0, cpu_seconds=1)
+    limits = ResourceLimits(wall_seconds=120.0, cpu_seconds=1)
     found = _run(sandbox, Program(source="while True: pass", limits=limits))
     return found.ending == "cpu_limit", f"{found.ending} after {found.usage.cpu_seconds:.2f} s of 1"
 
 
 def _output(sandbox: Sandbox) -> tuple[bool, str]:
-    limits = Limits(output_bytes=50_000, wall_seconds=60.0, cpu_seconds=60)
+    limits = ResourceLimits(output_bytes=50_000, wall_seconds=60.0, cpu_seconds=60)
     found = _run(sandbox, Program(source="while True: print('x' * 999)", limits=limits))
     size = len(found.stdout) + len(found.stderr)
     ok = found.ending == "output_limit" and found.truncated and size <= limits.output_bytes
@@ -173,7 +173,7 @@ def _leftovers(sandbox: Sandbox) -> tuple[bool, str]:
 
 
 def _children(sandbox: Sandbox) -> tuple[bool, str]:
-    found = _run(sandbox, Program(source=probes.STUBBORN_CHILD, limits=Limits(wall_seconds=30.0)))
+    found = _run(sandbox, Program(source=probes.STUBBORN_CHILD, limits=ResourceLimits(wall_seconds=30.0)))
     # A back end that waits for the child is still waiting when the time is up.
     return (
         found.ending == "exited",

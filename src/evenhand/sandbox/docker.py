@@ -11,7 +11,7 @@ from msgspec import Struct
 from evenhand.core.errors import SandboxUnavailable
 from evenhand.sandbox import seccomp
 from evenhand.sandbox.engine import Engine, EngineError
-from evenhand.sandbox.port import MEBIBYTE, SUPERVISOR_TASKS, Limits
+from evenhand.sandbox.port import MEBIBYTE, SUPERVISOR_TASKS, ResourceLimits
 from evenhand.sandbox.worker import boot_text, compiled_guest, guest_sources
 
 DEFAULT_SOCKET = "/var/run/docker.sock"
@@ -61,7 +61,7 @@ class Docker:
         """`docker`, with the runtime when it is not the engine's default."""
         return f"docker+{self.runtime}" if self.runtime else "docker"
 
-    def start(self, limits: Limits) -> "DockerWorker":
+    def start(self, limits: ResourceLimits) -> "DockerWorker":
         """A new container whose inside is starting."""
         return DockerWorker(self, limits, self.guest)
 
@@ -81,7 +81,7 @@ class Docker:
         except EngineError as error:
             raise SandboxUnavailable(f"containers may be left behind: {error}") from None
 
-    def specification(self, limits: Limits) -> dict[str, Any]:
+    def specification(self, limits: ResourceLimits) -> dict[str, Any]:
         """What the engine is asked to make."""
         # A file without contents takes memory too: as many files as there are pages for contents.
         size = f"size={limits.disk_bytes},nr_inodes={max(1024, limits.disk_bytes // 4096)}"
@@ -123,7 +123,7 @@ class Docker:
 
     def _compile_guest(self) -> None:
         """Let the image's interpreter compile the inside once; later starts take its result."""
-        worker = DockerWorker(self, Limits(), guest_sources(b"C", filter_program=self.filter))
+        worker = DockerWorker(self, ResourceLimits(), guest_sources(b"C", filter_program=self.filter))
         otherwise = f"the image {self.options.image} cannot run Python"
         self.guest = compiled_guest(worker, otherwise=otherwise)
 
@@ -137,7 +137,7 @@ def _how_to_fix(error: EngineError, options: DockerOptions) -> str:
 class DockerWorker:
     """One container."""
 
-    def __init__(self, backend: Docker, limits: Limits, guest: bytes) -> None:
+    def __init__(self, backend: Docker, limits: ResourceLimits, guest: bytes) -> None:
         self.backend = backend
         self.engine = backend.engine
         self.name = backend.name
@@ -163,7 +163,7 @@ class DockerWorker:
     def receive(self, until: float) -> bytes | None:
         return self.stream.receive(until)
 
-    def rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
+    def rlimits(self, limits: ResourceLimits) -> dict[str, tuple[int, int]]:
         # No limit on processes: the kernel would count those of other containers with the same uid.
         found = {
             "RLIMIT_CPU": (limits.cpu_seconds, limits.cpu_seconds + 1),

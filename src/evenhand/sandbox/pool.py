@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from evenhand.core.errors import EvenhandError, SandboxUnavailable
-from evenhand.sandbox.port import Execution, Limits, Program, Verdict
+from evenhand.sandbox.port import Execution, Grade, Program, ResourceLimits
 from evenhand.sandbox.worker import SandboxBroken, Worker, await_ready, converse
 
 _TRIES = 3
@@ -23,7 +23,7 @@ class Backend(Protocol):
     def name(self) -> str:
         """`bubblewrap`, `docker`."""
 
-    def start(self, limits: Limits) -> Worker:
+    def start(self, limits: ResourceLimits) -> Worker:
         """A new sandbox, starting or started."""
 
     def close(self) -> None:
@@ -41,7 +41,7 @@ class Pool:
         self.backend = backend
         self.parallel = parallel or os.cpu_count() or 1
         self.warm = self.parallel * 2 if warm is None else warm
-        self.limits = Limits()
+        self.limits = ResourceLimits()
         self._idle: collections.deque[Worker] = collections.deque()
         self._starting = 0
         self._failure: EvenhandError | None = None
@@ -78,11 +78,11 @@ class Pool:
         raise AssertionError("unreachable")
 
     def _blamed(self, lost: Execution, program: Program) -> Execution:
-        """A verdict for a program under which every sandbox went away, if a plain program passes in the next one."""
+        """A grade for a program under which every sandbox went away, if a plain program passes in the next one."""
         control = Program(source="def f():\n    return 1", test="assert f() == 1", limits=program.limits)
         worker = self._take(program.limits)
         try:
-            found = converse(worker, await_ready(worker), control).verdict
+            found = converse(worker, await_ready(worker), control).grade
         finally:
             worker.kill()
         if program.test is None or found is None or not found.passed:
@@ -90,7 +90,7 @@ class Pool:
         message = (
             f"the sandbox ended under the program {_TRIES} times; a plain program passed in it right after"
         )
-        return replace(lost, verdict=Verdict(passed=False, reason="ended_early", message=message))
+        return replace(lost, grade=Grade(passed=False, reason="ended_early", message=message))
 
     def prepare(self) -> None:
         """Start filling, and wait until the sandboxes that can be ready are started."""
@@ -99,7 +99,7 @@ class Pool:
             while len(self._idle) < self.warm and self._failure is None and not self._closed.is_set():
                 self._changed.wait(1)
 
-    def _take(self, limits: Limits) -> Worker:
+    def _take(self, limits: ResourceLimits) -> Worker:
         if not self.warm or _shape(limits) != _shape(self.limits):
             return self.backend.start(limits)
         with self._changed:
@@ -173,6 +173,6 @@ class Pool:
         self.close()
 
 
-def _shape(limits: Limits) -> tuple[int, int, int, float]:
+def _shape(limits: ResourceLimits) -> tuple[int, int, int, float]:
     """The limits that are fixed when a sandbox is made; the others travel with the program."""
     return (limits.memory_bytes, limits.processes, limits.disk_bytes, limits.cores)

@@ -27,7 +27,7 @@ Reason = Literal[
 """Why a graded program passed or did not. The last two say that the test, not the program, is at fault."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ResourceLimits(Struct, frozen=True, kw_only=True):
     """What a program may use."""
 
     wall_seconds: float = 10.0
@@ -65,11 +65,11 @@ class Program(Struct, frozen=True, kw_only=True):
     """Files in the working folder, by relative name."""
     stdin: bytes = b""
     """What the program reads from standard input."""
-    limits: Limits = field(default_factory=Limits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
     """What it may use."""
 
 
-class Usage(Struct, frozen=True, kw_only=True):
+class ResourceUsage(Struct, frozen=True, kw_only=True):
     """What a program used."""
 
     wall_seconds: float = 0.0
@@ -80,7 +80,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     """The most memory that the program's process held."""
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class Grade(Struct, frozen=True, kw_only=True):
     """What the test found."""
 
     passed: bool
@@ -108,9 +108,9 @@ class Execution(Struct, frozen=True, kw_only=True):
     """Standard error, at most the limit."""
     truncated: bool = False
     """There was more output than the limit allows."""
-    verdict: Verdict | None = None
+    grade: Grade | None = None
     """The grade, when the program had a test."""
-    usage: Usage = field(default_factory=Usage)
+    usage: ResourceUsage = field(default_factory=ResourceUsage)
     """What it used."""
     backend: str = ""
     """Which back end ran it."""

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any, Protocol, cast
 
 from evenhand.core.errors import SandboxUnavailable, ScoringError
-from evenhand.sandbox.port import Ending, Execution, Limits, Program, Reason, Usage, Verdict
+from evenhand.sandbox.port import Ending, Execution, Grade, Program, Reason, ResourceLimits, ResourceUsage
 
 GRACE_SECONDS = 3.0
 """How long the inside may take to report past the program's own limit before the host ends it."""
@@ -40,7 +40,7 @@ class Worker(Protocol):
     def receive(self, until: float) -> bytes | None:
         """What came next: bytes, empty when the inside is gone, None when the moment `until` has passed."""
 
-    def rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
+    def rlimits(self, limits: ResourceLimits) -> dict[str, tuple[int, int]]:
         """The limits that the program's process sets on itself."""
 
     def memory_kills(self) -> int:
@@ -204,7 +204,7 @@ def _text(data: bytes) -> str:
 def _execution(program: Program, report: dict[str, Any] | None, *, late: bool, memory: bool) -> Execution:
     if report is None:
         ending: Ending = "memory_limit" if memory else "timeout" if late else "lost"
-        return Execution(ending=ending, verdict=_limit_verdict(program, ending))
+        return Execution(ending=ending, grade=_limit_grade(program, ending))
     status = report["status"]
     ending = "exited"
     number = 0 if status is None else status & 0x7F
@@ -217,22 +217,22 @@ def _execution(program: Program, report: dict[str, Any] | None, *, late: bool, m
         ending = "cpu_limit"
     elif number:
         ending = "signaled"
-    verdict = None
+    grade = None
     if program.test is not None:
-        found = report["verdict"]
+        found = report["grade"]
         if found is not None:
-            verdict = Verdict(**found)
-        if ending not in ("exited", "signaled") and not (verdict and verdict.passed):
-            verdict = _limit_verdict(program, ending)
+            grade = Grade(**found)
+        if ending not in ("exited", "signaled") and not (grade and grade.passed):
+            grade = _limit_grade(program, ending)
         if report["ending"]:
-            verdict = _limit_verdict(program, ending)
+            grade = _limit_grade(program, ending)
     return Execution(
         ending=ending,
         exit_code=code,
         signal=number or None,
         truncated=bool(report["truncated"]),
-        verdict=verdict,
-        usage=Usage(
+        grade=grade,
+        usage=ResourceUsage(
             wall_seconds=report["wall_seconds"],
             cpu_seconds=report["cpu_seconds"],
             memory_bytes=report["memory_bytes"],
@@ -248,10 +248,10 @@ _SENTENCES = {
 }
 
 
-def _limit_verdict(program: Program, ending: Ending) -> Verdict | None:
+def _limit_grade(program: Program, ending: Ending) -> Grade | None:
     if program.test is None or ending not in _SENTENCES:
         return None
-    return Verdict(passed=False, reason=cast(Reason, ending), message=_SENTENCES[ending])
+    return Grade(passed=False, reason=cast(Reason, ending), message=_SENTENCES[ending])
 
 
 def _with_output(

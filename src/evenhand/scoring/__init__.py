@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # the table below says the same at run time
     from evenhand.judging.engine import Judge as Judge
     from evenhand.judging.pipeline import judge_samples as judge_samples
     from evenhand.judging.prompts import build_judge_prompt as build_judge_prompt
-    from evenhand.judging.verdicts import parse_judge_response as parse_judge_response
+    from evenhand.judging.judgements import parse_judge_response as parse_judge_response
     from evenhand.scoring.apply import score_sample as score_sample, score_sample_async as score_sample_async
     from evenhand.scoring.code_execution import code_sandbox as code_sandbox
     from evenhand.scoring.definition import Scorer as Scorer, scorer as scorer
@@ -58,7 +58,7 @@ else:
             "evenhand.judging.engine": ("Judge",),
             "evenhand.judging.pipeline": ("judge_samples",),
             "evenhand.judging.prompts": ("build_judge_prompt",),
-            "evenhand.judging.verdicts": ("parse_judge_response",),
+            "evenhand.judging.judgements": ("parse_judge_response",),
             "evenhand.scoring.apply": (
                 "score_sample",
                 "score_sample_async",

@@ -38,16 +38,21 @@ class Measurement(NamedTuple):
 def score_sample(scorer: Scorer, sample: ScorerInput, *, think_tags: Sequence[str] = THINK_TAGS) -> Outcome:
     """Score one sample, without the thinking that a model wrote into its response between `think_tags`.
 
-    Async scorers run to their end; inside a running loop use `score_sample_async`.
+    Strict scorers (`as_stored`) get the response as it is, thinking included: the service's contract compares what was
+    stored. Async scorers run to their end; inside a running loop use `score_sample_async`.
     """
-    return measure_sample(scorer, without_thinking(sample, think_tags)).outcome
+    return measure_sample(scorer, _shown(scorer, sample, think_tags)).outcome
 
 
 async def score_sample_async(
     scorer: Scorer, sample: ScorerInput, *, think_tags: Sequence[str] = THINK_TAGS
 ) -> Outcome:
     """`score_sample` with a plain or an async scorer."""
-    return (await measure_sample_async(scorer, without_thinking(sample, think_tags))).outcome
+    return (await measure_sample_async(scorer, _shown(scorer, sample, think_tags))).outcome
+
+
+def _shown(scorer: Scorer, sample: ScorerInput, think_tags: Sequence[str]) -> ScorerInput:
+    return sample if scorer.as_stored else without_thinking(sample, think_tags)
 
 
 def without_thinking(sample: ScorerInput, think_tags: Sequence[str]) -> ScorerInput:
@@ -206,7 +211,7 @@ def _from_value(key: str, raw: Any, extracted: Any, details: dict[str, Any]) -> 
 
 def _scored(value: float, extracted: Any, details: dict[str, Any]) -> Outcome:
     if not math.isfinite(value):
-        return _bad_result(f"the scorer's value is {value}, which is no number")
+        return _bad_result(f"the scorer's value is {value}, which is not a number")
     return Scored(value=value, extracted=extracted, details=details)
 
 

@@ -17,13 +17,13 @@ from evenhand import settings
 from evenhand.core.errors import OptionError, ScoringError
 from evenhand.core.terminal import preview
 from evenhand.sandbox.docker import DockerOptions
-from evenhand.sandbox.port import Limits, Program, Sandbox
+from evenhand.sandbox.port import Program, ResourceLimits, Sandbox
 from evenhand.sandbox.selection import default_sandbox, open_sandbox
 from evenhand.scoring.definition import scorer
 from evenhand.scoring.types import ScorerInput
 
 _FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<marks>`{3,}|~{3,})")
-DEFAULTS = Limits()
+DEFAULTS = ResourceLimits()
 
 
 def extract_code(response: str) -> str:
@@ -85,7 +85,7 @@ async def code_sandbox_async(
     return await _grade(sample, _limits(timeout, memory_bytes, processes, output_bytes), objects)
 
 
-async def _grade(sample: ScorerInput, limits: Limits, objects: bool | None) -> dict[str, Any]:
+async def _grade(sample: ScorerInput, limits: ResourceLimits, objects: bool | None) -> dict[str, Any]:
     code = extract_code(sample.response)
     program = build_program(sample, code, limits=limits, objects=objects)
     sandbox: Sandbox | None = sample.sandbox
@@ -93,23 +93,23 @@ async def _grade(sample: ScorerInput, limits: Limits, objects: bool | None) -> d
         # Opening one measures it first, which takes a moment.
         sandbox = await asyncio.to_thread(configured_sandbox)
     execution = await sandbox.run(program)
-    verdict = execution.verdict
+    grade = execution.grade
     extracted = code.rstrip("\n") if code.strip() else None
-    if verdict is None:
+    if grade is None:
         raise ScoringError(
-            f"the sandbox ended without a verdict ({execution.ending}): "
+            f"the sandbox ended without a grade ({execution.ending}): "
             + preview(execution.stderr.decode("utf-8", "replace"), 300),
             kind="sandbox_error",
         )
-    if verdict.reason in ("bad_test", "program_not_tested"):
-        raise ScoringError(verdict.message, kind=verdict.reason)
-    if verdict.passed:
+    if grade.reason in ("bad_test", "program_not_tested"):
+        raise ScoringError(grade.message, kind=grade.reason)
+    if grade.passed:
         return {"correct": True, "extracted": extracted}
     return {
         "correct": False,
         "extracted": extracted,
-        "reason": verdict.reason,
-        "message": verdict.message,
+        "reason": grade.reason,
+        "message": grade.message,
         "stdout": preview(execution.stdout.decode("utf-8", "replace"), 500),
         "stderr": preview(execution.stderr.decode("utf-8", "replace"), 500),
         "output_truncated": execution.truncated,
@@ -131,7 +131,7 @@ def open_configured_sandbox(*, parallel: int | None = None) -> Sandbox:
 
 
 def build_program(
-    sample: ScorerInput, code: str, *, limits: Limits = DEFAULTS, objects: bool | None = None
+    sample: ScorerInput, code: str, *, limits: ResourceLimits = DEFAULTS, objects: bool | None = None
 ) -> Program:
     """The program that joins the sample's prompt, code and test."""
     metadata = sample.metadata
@@ -237,7 +237,7 @@ def _parse(source: str) -> ast.Module | None:
         return None
 
 
-def _limits(timeout: float, memory_bytes: int, processes: int, output_bytes: int) -> Limits:
+def _limits(timeout: float, memory_bytes: int, processes: int, output_bytes: int) -> ResourceLimits:
     for name, value in (
         ("timeout", timeout),
         ("memory_bytes", memory_bytes),
@@ -246,7 +246,7 @@ def _limits(timeout: float, memory_bytes: int, processes: int, output_bytes: int
     ):
         if not 0 < value < 1e15:
             raise OptionError(f"code_sandbox: option '{name}' must be a positive number, not {value}")
-    return Limits(
+    return ResourceLimits(
         wall_seconds=timeout,
         cpu_seconds=math.ceil(timeout),
         memory_bytes=memory_bytes,

@@ -274,7 +274,7 @@ def scorer(
     Further parameters are the scorer's options; their annotations are their types. `needs_target` says that a
     sample without an expected answer has no score (rather than a wrong answer). `slow` says that it may take longer
     than a request should wait: the scoring service then runs it as a job. Async scorers are slow. `as_stored` says
-    that a response of content parts is read as the JSON it is, not as the text in it.
+    that a response is compared as it is: content parts as the JSON they are, thinking included.
     """
     decorator = _Decorator(
         name=name, version=version, needs_target=needs_target, slow=slow, as_stored=as_stored

@@ -6,12 +6,12 @@ The pipeline: samples whose scorer returned `needs_judge(sample)` are collected,
 
 from typing import Any
 
-from evenhand.core.errors import ScoringError, VerdictError
+from evenhand.core.errors import JudgementError, ScoringError
 from evenhand.core.outcome import Failed, Scored
 from evenhand.judging.config import Choice, JudgeScoringConfig
 from evenhand.judging.engine import Judge
+from evenhand.judging.judgements import Judgement, parse_judge_response
 from evenhand.judging.prompts import build_judge_prompt
-from evenhand.judging.verdicts import Verdict, parse_judge_response
 from evenhand.models.port import ChatModel
 from evenhand.scoring.definition import scorer
 from evenhand.scoring.types import ScorerInput
@@ -20,7 +20,7 @@ __all__ = [
     "Choice",
     "Judge",
     "JudgeScoringConfig",
-    "Verdict",
+    "Judgement",
     "build_judge_prompt",
     "judge_score",
     "needs_judge",
@@ -39,7 +39,7 @@ async def judge_score(
 ) -> dict[str, Any]:
     """Score one sample with a judge model, as a scorer does: `correct`, `reward`, `extracted` and details.
 
-    Raises `VerdictError` when no verdict can be read and `ScoringError` when no reply can be had; neither is 0.
+    Raises `JudgementError` when no judgement can be read and `ScoringError` when no reply can be had; neither is 0.
     """
     record = await Judge(model, config).judge(sample)
     outcome = record.outcome
@@ -55,6 +55,6 @@ async def judge_score(
         }
     if isinstance(outcome, Failed):
         if "raw_reply" in outcome.details:
-            raise VerdictError(outcome.message, reply=outcome.details["raw_reply"], kind=outcome.error)
+            raise JudgementError(outcome.message, reply=outcome.details["raw_reply"], kind=outcome.error)
         raise ScoringError(outcome.message, kind=outcome.error)
     raise ScoringError(outcome.message, kind=outcome.reason)

@@ -409,7 +409,7 @@ def make_application(
 ) -> Application:
     """The application over an open database, with every endpoint unless `routes` says which."""
     service, routes = Service(config, database), all_routes() if routes is None else routes
-    documented = [route for route in routes if route.documented]
+    documented = [route for route in routes if route.operation]
     service.documents = {
         "openapi": cache(lambda: document(documented)),
         "reference": cache(lambda: reference_page(documented)),

@@ -65,6 +65,11 @@ class Call:
         return self._access
 
     @property
+    def is_public(self) -> bool:
+        """Whether anybody may call this, without a token or a session."""
+        return self._access is None
+
+    @property
     def scope(self) -> str | None:
         """The only project that the caller sees; None for all."""
         return self.access.scope

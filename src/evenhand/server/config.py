@@ -39,6 +39,8 @@ class RequestLimits(Struct, frozen=True, kw_only=True):
     """How long one request may have scores computed; what is left then becomes jobs."""
     wrong_tokens_per_minute: int = 60
     """Wrong tokens from one address before the answer is 429."""
+    share_views_per_minute: int = 300
+    """Views of one share link before the answer is 429."""
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
@@ -59,7 +61,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     admin_token: Secret | None = None
     """An administrator's token given by the environment instead of made on the first start."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names that the `Host` header may carry; empty means loopback names on a loopback address, else any."""
+    """Names that the `Host` header may carry beside those of loopback; empty means no others on a loopback address, else
+    any."""
     root_path: str = ""
     """The path under which a reverse proxy shows the server, such as `/evenhand`."""
     trusted_proxies: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from evenhand.server.config import ServerConfig
-from evenhand.server.http.auth import Authenticator
+from evenhand.server.http.auth import Authenticator, PerMinute
 from evenhand.server.http.bodies import MemoryBudget
 from evenhand.server.http.sessions import Sessions
 from evenhand.server.http.telemetry import Telemetry
@@ -45,6 +45,12 @@ class Service:
         )
         self.budget = MemoryBudget(config.limits.buffered_bytes)
         self.sessions = Sessions(database)
+        self.wrong_shares = PerMinute(
+            config.limits.wrong_tokens_per_minute, "Too many wrong share links; wait a minute."
+        )
+        self.share_views = PerMinute(
+            config.limits.share_views_per_minute, "This link is opened too often; wait a minute."
+        )
         self.telemetry = Telemetry()
         models = JudgeModels.configured(config.models_file, config.models)
         self.scorers = Scorers(models, [*config.scorers, *models.scorers], think_tags=config.think_tags)

@@ -20,9 +20,9 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 NDJSON = "application/x-ndjson"
-"""The `stream_type` of a route that answers with `ndjson_answer`."""
+"""Of the `stream_types` of a route that answers with `ndjson_answer`."""
 EVENTS = "text/event-stream"
-"""The `stream_type` of a route that answers with `events_answer`."""
+"""Of the `stream_types` of a route that answers with `events_answer`."""
 HEARTBEAT_SECONDS = 15.0
 """How often an event stream without news sends a comment, so that proxies and clients see that it is alive."""
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -57,11 +57,16 @@ async def read_pages(
 
 def ndjson_answer(pages: AsyncGenerator[Sequence[Any], None], *, file_name: str = "") -> StreamingAnswer:
     """One JSON value to a line. With a file name browsers save it instead of showing it."""
+    return ndjson_stream(_lines(pages), file_name=file_name)
+
+
+def ndjson_stream(lines: AsyncGenerator[bytes, None], *, file_name: str = "") -> StreamingAnswer:
+    """`ndjson_answer` for lines that are JSON already, in pieces of any size."""
     headers = []
     if file_name:
         safe = _NOT_IN_FILE_NAMES.sub("_", file_name).encode()
         headers.append((b"content-disposition", b'attachment; filename="%b"' % safe))
-    return StreamingAnswer(_lines(pages), content_type=NDJSON.encode(), headers=headers)
+    return StreamingAnswer(lines, content_type=NDJSON.encode(), headers=headers)
 
 
 async def _lines(pages: AsyncGenerator[Sequence[Any], None]) -> AsyncGenerator[bytes, None]:

@@ -35,6 +35,8 @@ from evenhand.server.pages import (
     items,
     queue_forms,
     review_queue,
+    scorer,
+    shares,
 )
 from evenhand.server.pages import datasets as dataset_pages
 from evenhand.server.pages import experiments as experiment_pages
@@ -70,8 +72,10 @@ def all_routes() -> tuple[Route, ...]:
         *review_queue.ROUTES,
         *agreement.ROUTES,
         *scorer_pages.ROUTES,
+        *scorer.ROUTES,
         *settings_page.ROUTES,
         *search_page.ROUTES,
+        *shares.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

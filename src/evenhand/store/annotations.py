@@ -8,6 +8,7 @@ from evenhand.core.objects.datasets import DatasetItem
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
 from evenhand.store.datasets import ItemText, add_item
+from evenhand.store.pages import as_cut, bounded_rows
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.traces import find_trace, first_call, raw
 
@@ -73,21 +74,18 @@ def list_annotations(
     limit: int,
 ) -> list[Annotation]:
     """In the order they were made; with `span_id`, only those about that span."""
-    rows = connection.all(
+    rows = bounded_rows(
+        connection,
+        _COLUMNS,
+        ("correction", "notes", "label"),
         # As `oldest_first`, of an owner with two columns.
-        f"SELECT {_COLUMNS} FROM annotations WHERE (? = 0 OR span_id = ?)"  # noqa: S608  constant columns
+        "FROM annotations WHERE (? = 0 OR span_id = ?)"
         " AND (trace_id, project_id, id) > (?, ?, ?) AND (trace_id, project_id) <= (?, ?)"
-        " ORDER BY trace_id, project_id, id LIMIT ?",
-        int(span_id is not None),
-        span_id or "",
-        trace_id,
-        project_id,
-        after or "",
-        trace_id,
-        project_id,
+        " ORDER BY trace_id, project_id, id",
+        [int(span_id is not None), span_id or "", trace_id, project_id, after or "", trace_id, project_id],
         limit,
     )
-    return [_annotation(row) for row in rows]
+    return as_cut(rows, [_annotation(row) for row in rows])
 
 
 def project_of_annotations(connection: Connection, trace_id: str) -> str | None:
@@ -104,10 +102,13 @@ def project_of_annotations(connection: Connection, trace_id: str) -> str | None:
 
 
 def to_dataset_item(
-    connection: Connection, annotation_id: str, dataset_id: str, *, scope: Scope
+    connection: Connection, annotation_id: str, dataset_id: str, *, scope: Scope, trace_id: str | None = None
 ) -> DatasetItem:
-    """A new item: the root span's input, and the correction as what is expected."""
+    """A new item: the root span's input, and the correction as what is expected. With `trace_id` the annotation must be
+    one of that trace."""
     annotation = get_annotation(connection, annotation_id, scope=scope)
+    if trace_id is not None and annotation.trace_id != trace_id:
+        raise not_found("annotation", annotation_id)
     trace = find_trace(
         connection, annotation.trace_id, scope=annotation.project_id, project_id=annotation.project_id
     )

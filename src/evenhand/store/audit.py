@@ -1,4 +1,4 @@
-"""The record of deletions: written in the transaction that deletes, never changed."""
+"""The record of deletions and of links to outsiders: written in the transaction that makes the change, never changed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,11 +25,25 @@ def note_deletion(
     details: Mapping[str, Any] | None = None,
 ) -> None:
     """Record that something is being deleted in this transaction."""
+    note_change(connection, project_id, actor, "delete", object_type, object_id, details)
+
+
+def note_change(
+    connection: Connection,
+    project_id: str,
+    actor: str,
+    action: str,
+    object_type: str,
+    object_id: str,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Record what is being done in this transaction."""
     connection.run(
-        f"INSERT INTO audit_log ({_COLUMNS}) VALUES (?, ?, ?, 'delete', ?, ?, ?, ?)",  # noqa: S608  constant columns
+        f"INSERT INTO audit_log ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  constant columns
         new_id(),
         project_id,
         actor,
+        action,
         object_type,
         object_id,
         encode_text(dict(details or {})),

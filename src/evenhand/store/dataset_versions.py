@@ -11,7 +11,7 @@ from evenhand.store.connection import Connection
 from evenhand.store.datasets import ITEM_COLUMNS, check_version, get_dataset, get_item, item_of
 from evenhand.store.pages import LAST, as_cut, bounded_rows, newest_first
 from evenhand.store.projects import Scope
-from evenhand.store.scores import scores_of_runs
+from evenhand.store.runs import with_scores
 
 
 def list_versions(
@@ -109,6 +109,7 @@ def list_item_runs(
         (item.id, before or LAST, item.id),
         limit,
     )
+    rows, scores = with_scores(connection, rows, output=3)
     experiments: dict[str, Sequence[Any]] = {
         row[0]: row[1:]
         for row in connection.look_up(
@@ -117,7 +118,6 @@ def list_item_runs(
             sorted({row[1] for row in rows}),
         )()
     }
-    scores = scores_of_runs(connection, [row[0] for row in rows])
     made = [
         ItemRun(
             id=row[0],
@@ -126,7 +126,8 @@ def list_item_runs(
             repeat=row[2],
             output=Raw(row[3].encode()),
             trace_id=row[4],
-            scores=scores.get(row[0], []),
+            scores=scores.scores.get(row[0], []),
+            scores_left_out=scores.left_out.get(row[0], 0),
             created_at=row[5],
             experiment_name=experiments[row[1]][0],
             dataset_version=experiments[row[1]][1],

@@ -181,6 +181,7 @@ _OF_PROJECT = (
     ("annotations", "id"),
     ("jobs", "id"),
     ("backfills", "id"),
+    ("shares", "id"),
     ("people", "id"),
     ("tokens", "id"),
     ("sessions", "project_id, id"),

@@ -8,14 +8,14 @@ from evenhand.core.objects.experiments import Experiment
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
 from evenhand.store.datasets import get_dataset
-from evenhand.store.pages import LAST, newest_first
+from evenhand.store.pages import LAST, as_cut, bounded_rows, newest_first
 from evenhand.store.projects import Scope, not_found
 
 _COLUMNS = (
     "id, project_id, name, dataset_id, dataset_version, status, auto_complete, metadata, run_count, created_at,"
     " completed_at"
 )
-_NEWEST_FIRST = newest_first("project_id", "id")
+_NEWEST_FIRST = newest_first("project_id", "id", limited=False)
 
 
 def create_experiment(
@@ -68,14 +68,15 @@ def list_experiments(
     connection: Connection, *, project_id: str, before: str | None, limit: int
 ) -> list[Experiment]:
     """Newest first."""
-    rows = connection.all(
-        f"SELECT {_COLUMNS} FROM experiments WHERE {_NEWEST_FIRST}",  # noqa: S608  constant texts
-        project_id,
-        before or LAST,
-        project_id,
+    rows = bounded_rows(
+        connection,
+        _COLUMNS,
+        ("metadata",),
+        f"FROM experiments WHERE {_NEWEST_FIRST}",
+        [project_id, before or LAST, project_id],
         limit,
     )
-    return [_experiment(row) for row in rows]
+    return as_cut(rows, [_experiment(row) for row in rows])
 
 
 def open_experiment(connection: Connection, experiment_id: str, *, scope: Scope) -> Experiment:

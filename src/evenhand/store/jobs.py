@@ -11,7 +11,7 @@ from evenhand.core.objects.jobs import Job, JobAccepted, JobsRetried, JobStatus
 from evenhand.core.outcome import Status
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row
-from evenhand.store.pages import LAST, newest_first
+from evenhand.store.pages import LAST, as_cut, bounded_rows, newest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.targets import Material, Target, TargetName, find_runs, find_target, read_material
 
@@ -19,7 +19,7 @@ _COLUMNS = (
     "id, status, target_id, target_type, scorer_name, config, rule_id, attempts, error, message, reply, score_id, "
     "created_at, updated_at, project_id, outcome"
 )
-_NEWEST_FIRST = newest_first("project_id", "id")
+_NEWEST_FIRST = newest_first("project_id", "id", limited=False)
 MANY = 1_000
 """How many failed jobs one request has tried again."""
 _INSERT = """INSERT INTO jobs (id, project_id, target_type, target_id, trace_key, scorer_name, config, rule_id, status,
@@ -284,11 +284,12 @@ def list_jobs(
     else:
         narrow = (
             "(project_id, status, id) < (?, ?, ?) AND (project_id, status) >= (?, ?)"
-            " ORDER BY project_id DESC, status DESC, id DESC LIMIT ?"
+            " ORDER BY project_id DESC, status DESC, id DESC"
         )
         values = [project_id, status, before or LAST, project_id, status]
-    rows = connection.all(f"SELECT {_COLUMNS} FROM jobs WHERE {narrow}", *values, limit)  # noqa: S608  constant texts
-    return [_job(row) for row in rows]
+    texts = ("config", "message", "reply")
+    rows = bounded_rows(connection, _COLUMNS, texts, f"FROM jobs WHERE {narrow}", values, limit)
+    return as_cut(rows, [_job(row) for row in rows])
 
 
 def retry_job(connection: Connection, job_id: str, *, scope: Scope) -> Job:

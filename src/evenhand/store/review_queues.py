@@ -214,7 +214,7 @@ def judge_values(
     runs = {item.target_id: item.key for item in items if item.target_type == "run"}
     for ids in _chunks(sorted(runs)):
         rows = connection.look_up(
-            "target_id, id, number, label, rationale",
+            "target_id, id, number, label, rationale, canonical_name, scorer_version",
             "FROM scores WHERE target_id IN [?] AND target_type = 'run' AND scorer_name = ? AND project_id = ?",
             ids,
             queue.judge_scorer,
@@ -233,12 +233,12 @@ def judge_values(
             )()
         }
         rows = connection.look_up(
-            "trace_key, id, number, label, rationale, target_id",
+            "trace_key, id, number, label, rationale, canonical_name, scorer_version, target_id",
             "FROM scores WHERE trace_key IN [?] AND scorer_name = ?",
             sorted(roots),
             queue.judge_scorer,
         )()
-        of_roots = [(roots[row[0]][0], *row[1:5]) for row in rows if row[5] == roots[row[0]][1]]
+        of_roots = [(roots[row[0]][0], *row[1:7]) for row in rows if row[7] == roots[row[0]][1]]
         found.update(_newest(of_roots, traces, queue.judge_scorer))
     return found
 
@@ -250,7 +250,10 @@ def _newest(rows: Iterable[Row], keys: Mapping[str, str], scorer_name: str) -> d
             newest[row[0]] = row
     return {
         keys[target]: JudgeSaid(
-            scorer_name=scorer_name, value=row[3] if row[2] is None else float(row[2]), rationale=row[4]
+            scorer_name=scorer_name,
+            value=row[3] if row[2] is None else float(row[2]),
+            rationale=row[4],
+            version=None if row[5] is None else f"{row[5]} {row[6] or ''}".strip(),
         )
         for target, row in newest.items()
     }

@@ -24,7 +24,7 @@ from evenhand.core.objects.reviews import (
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.annotations import create_annotation
 from evenhand.store.connection import Connection, Row
-from evenhand.store.pages import oldest_first
+from evenhand.store.pages import MOST_BYTES, Cut, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.review_queues import NewItem, get_queue, judge_values, left_for, put_off, reserve
 from evenhand.store.traces import raw
@@ -86,6 +86,7 @@ def list_items(
     """In the order they were added."""
     queue = get_queue(connection, queue_id, scope=scope)
     found: list[ReviewItem] = []
+    length = 0
     while True:
         rows = connection.all(
             f"SELECT {_ITEM} FROM review_items WHERE {oldest_first('queue_id', 'id')}",  # noqa: S608  constant columns
@@ -94,6 +95,9 @@ def list_items(
         for row in rows:
             view = _view(connection, queue, row, reviewer)
             if status is None or view.status == status:
+                length += sum(len(text) for one in view.shown for text in (one.input, one.output) if text)
+                if length > MOST_BYTES and found:
+                    return Cut(found)
                 found.append(view)
                 if len(found) == limit:
                     return found

@@ -7,14 +7,13 @@ from msgspec import Raw, Struct
 from evenhand.core.errors import Refusal
 from evenhand.core.ids import new_id
 from evenhand.core.objects.experiments import Experiment, Run, RunsAccepted
-from evenhand.core.objects.scores import Score
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Kind, Row, Value
 from evenhand.store.experiments import count_runs, get_experiment, open_experiment
 from evenhand.store.inline import InlineResult, ScoreResult, attach
-from evenhand.store.pages import LAST, as_cut, bounded_rows, oldest_first
+from evenhand.store.pages import LAST, as_cut, bounded_rows, fitting, oldest_first
 from evenhand.store.projects import Scope
-from evenhand.store.scores import scores_of_runs
+from evenhand.store.scores import ScoresOf, lengths_of_runs, scores_of_targets
 from evenhand.store.targets import Target
 
 _INSERT = """INSERT INTO runs (id, project_id, experiment_id, dataset_item_id, repeat_number, output, trace_id,
@@ -23,10 +22,10 @@ _COLUMNS = "runs.id, runs.experiment_id, runs.dataset_item_id, runs.repeat_numbe
 # The newest score of a scorer stands for the run; an older one is out of date. PostgreSQL would at times join with the
 # scores of every experiment, so there each run's own is looked up, which the embedded database has no words for.
 _SCORED: dict[Kind, str] = {
-    "postgresql": f"SELECT {_COLUMNS}, s.number FROM runs CROSS JOIN LATERAL (SELECT number FROM scores"  # noqa: S608  constant texts
+    "postgresql": "FROM runs CROSS JOIN LATERAL (SELECT number FROM scores"  # noqa: S608  constant texts
     f" WHERE (target_id, id) < (runs.id, '{LAST}') AND target_id >= runs.id AND scorer_name = ?"
     " AND target_type = 'run' ORDER BY target_id DESC, id DESC LIMIT 1) AS s WHERE",
-    "sqlite": f"SELECT {_COLUMNS}, s.number FROM runs JOIN scores s ON s.target_id = runs.id AND s.scorer_name = ?"  # noqa: S608  constant texts
+    "sqlite": "FROM runs JOIN scores s ON s.target_id = runs.id AND s.scorer_name = ?"
     " AND s.target_type = 'run' AND NOT EXISTS (SELECT 1 FROM scores newer WHERE newer.target_id = s.target_id"
     " AND newer.target_type = 'run' AND newer.scorer_name = s.scorer_name AND newer.id > s.id) WHERE",
 }
@@ -162,8 +161,18 @@ def list_runs(
         )
     else:
         rows = _scored_rows(connection, experiment_id, wanted, after, limit)
-    scores = scores_of_runs(connection, [row[0] for row in rows])
-    return as_cut(rows, [(_run(row, scores.get(row[0], [])), row[7]) for row in rows])
+    rows, scores = with_scores(connection, rows, output=4)
+    return as_cut(rows, [(_run(row, scores), row[7]) for row in rows])
+
+
+def with_scores(connection: Connection, rows: list[Row], *, output: int) -> tuple[list[Row], ScoresOf]:
+    """The first of the rows of runs, as many as fit on a page with their scores, and these scores. `output`: the place
+    of the output in a row, whose first column is the run's id."""
+    found = lengths_of_runs(connection, [row[0] for row in rows])
+    lengths = {row[0]: len(row[output]) + found.get(row[0], (0, 0))[1] for row in rows}
+    fit = fitting(rows, lengths, lambda row: str(row[0]))
+    wanted = {row[0]: found[row[0]] for row in fit if row[0] in found}
+    return fit, scores_of_targets(connection, wanted, None)
 
 
 def read_runs(connection: Connection, run_ids: Sequence[str], *, scope: Scope) -> dict[str, Run]:
@@ -175,8 +184,8 @@ def read_runs(connection: Connection, run_ids: Sequence[str], *, scope: Scope) -
         sorted(set(run_ids)),
     )
     seen = [row for row in rows if scope is None or row[7] == scope]
-    scores = scores_of_runs(connection, [row[0] for row in seen])
-    return {row[0]: _run(row, scores.get(row[0], [])) for row in seen}
+    scores = scores_of_targets(connection, lengths_of_runs(connection, [row[0] for row in seen]), None)
+    return {row[0]: _run(row, scores) for row in seen}
 
 
 def _scored_rows(
@@ -197,11 +206,11 @@ def _scored_rows(
         if after:
             conditions += f" AND (s.number, runs.id) {'<' if wanted.descending else '>'} (?, ?)"
             values += [float(after[0]), after[1]]
-    sql = f"{_SCORED[connection.kind]} {conditions} ORDER BY {order} LIMIT ?"
-    return connection.all(sql, *values, limit)
+    source = f"{_SCORED[connection.kind]} {conditions} ORDER BY {order}"
+    return bounded_rows(connection, f"{_COLUMNS}, s.number", ("runs.output",), source, values, limit)
 
 
-def _run(row: Row, scores: list[Score]) -> Run:
+def _run(row: Row, scores: ScoresOf) -> Run:
     return Run(
         id=row[0],
         experiment_id=row[1],
@@ -209,6 +218,7 @@ def _run(row: Row, scores: list[Score]) -> Run:
         repeat=row[3],
         output=Raw(row[4].encode()),
         trace_id=row[5],
-        scores=scores,
+        scores=scores.scores.get(row[0], []),
+        scores_left_out=scores.left_out.get(row[0], 0),
         created_at=row[6],
     )

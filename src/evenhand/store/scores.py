@@ -1,9 +1,10 @@
 """Scores: stored together with the aggregates that count them."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from msgspec import Raw, Struct
 from msgspec.structs import asdict
@@ -12,7 +13,7 @@ from evenhand.core.ids import new_id
 from evenhand.core.objects.scores import ListedScore, Score, Source, TargetType
 from evenhand.core.timestamps import format_instant, now
 from evenhand.store.connection import Connection, Row, Value
-from evenhand.store.pages import LAST, Cut, as_cut, bounded_rows, oldest_first
+from evenhand.store.pages import LAST, MOST_BYTES, Cut, as_cut, bounded_rows, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.score_hours import HOUR, add_to_hours
 from evenhand.store.targets import Target, TargetName, find_targets
@@ -28,6 +29,8 @@ _COLUMNS = (
 )
 
 _TEXTS = ("rationale", "config", "metadata", "label", "scorer_options")
+ROOM = 500
+"""What a score takes beside its texts."""
 _LISTED = f"{_COLUMNS}, experiment_id, dataset_item_id, trace_key"
 
 
@@ -211,10 +214,12 @@ def list_project_scores(
     if not narrow.by_value or narrow.scorer_name is None:
         return _scores_between(connection, project_id, narrow, narrow.since, end, limit)
     found: list[ListedScore] = []
+    used = 0
     for first, last in _stretches(connection, project_id, narrow, end[0]):
         start, stop = max(first, narrow.since), min((f"{last}{LAST}", LAST), end)
-        more = _scores_between(connection, project_id, narrow, start, stop, limit - len(found))
+        more = _scores_between(connection, project_id, narrow, start, stop, limit - len(found), used)
         found += more
+        used += sum(len(text) for one in more for text in (one.rationale, one.config, one.metadata) if text)
         if isinstance(more, Cut):
             return Cut(found)
         if len(found) >= limit:
@@ -247,7 +252,13 @@ def _stretches(
 
 
 def _scores_between(
-    connection: Connection, project_id: str, narrow: ScoreFilter, since: str, end: Place, limit: int
+    connection: Connection,
+    project_id: str,
+    narrow: ScoreFilter,
+    since: str,
+    end: Place,
+    limit: int,
+    used: int = 0,
 ) -> list[ListedScore]:
     owner, values = "project_id", [project_id]
     if narrow.scorer_name is not None:
@@ -274,6 +285,7 @@ def _scores_between(
         f"{''.join(conditions)} ORDER BY {order}",
         [*values, *end, *values, since, *more],
         limit,
+        used=used,
     )
     return as_cut(rows, _listed(connection, rows))
 
@@ -301,27 +313,59 @@ def get_score(connection: Connection, score_id: str, *, scope: Scope) -> Score:
     return _score(row)
 
 
-def scores_of_runs(connection: Connection, run_ids: Sequence[str]) -> dict[str, list[Score]]:
-    """By run, oldest first."""
-    rows = connection.look_up(
-        _COLUMNS, "FROM scores WHERE target_id IN [?] AND target_type = 'run'", run_ids
-    )()
-    return _by_target(rows)
+class ScoresOf(NamedTuple):
+    """The scores of some targets, as far as an answer has room for them."""
+
+    scores: dict[str, list[Score]]
+    """By target, oldest first."""
+    left_out: dict[str, int]
+    """How many there are beside, where a single target has more than `MOST_BYTES` of them."""
 
 
-def scores_of_trace(connection: Connection, trace_key: str) -> dict[str, list[Score]]:
-    """By span, oldest first."""
-    return _by_target(connection.all(f"SELECT {_COLUMNS} FROM scores WHERE trace_key = ?", trace_key))  # noqa: S608  constant columns
+_LENGTHS = f"COUNT(*), SUM({' + '.join(f'COALESCE(LENGTH({text}), 0)' for text in _TEXTS)} + {ROOM})"
 
 
-def scores_of_span(connection: Connection, trace_key: str, span_id: str) -> list[Score]:
-    """The scores of one span, oldest first."""
-    rows = connection.all(
-        f"SELECT {_COLUMNS} FROM scores WHERE target_id = ? AND trace_key = ?",  # noqa: S608  constant columns
-        span_id,
+def lengths_of_runs(connection: Connection, run_ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """How many scores each run has, and how long they are together; runs without any are absent."""
+    source = "FROM scores WHERE target_id IN [?] AND target_type = 'run' GROUP BY target_id"
+    found = connection.look_up(f"target_id, {_LENGTHS}", source, run_ids)() if run_ids else []
+    return {run_id: (count, int(length)) for run_id, count, length in found}
+
+
+def lengths_of_spans(
+    connection: Connection, trace_key: str, span_id: str | None = None
+) -> dict[str, tuple[int, int]]:
+    """The same for the spans of a trace, or for one of them."""
+    found = connection.all(
+        # COALESCE: the index of the trace is meant, not the order of the targets.
+        f"SELECT COALESCE(target_id, ''), {_LENGTHS} FROM scores WHERE trace_key = ?"  # noqa: S608  constant texts
+        f"{'' if span_id is None else ' AND target_id = ?'} GROUP BY COALESCE(target_id, '')",
         trace_key,
+        *([] if span_id is None else [span_id]),
     )
-    return _by_target(rows).get(span_id, [])
+    return {found_id: (count, int(length)) for found_id, count, length in found}
+
+
+def scores_of_targets(
+    connection: Connection, lengths: Mapping[str, tuple[int, int]], trace_key: str | None
+) -> ScoresOf:
+    """The scores of runs, or of a trace's spans, that have some. Of a target that has too many alone, the oldest are read."""
+    few = [target_id for target_id, (_, length) in lengths.items() if length <= MOST_BYTES]
+    # COALESCE: the index of the trace is meant; many traces have spans of the same id.
+    source, values = "target_type = 'run' AND target_id", []
+    if trace_key is not None:
+        source, values = "trace_key = ? AND COALESCE(target_id, '')", [trace_key]
+    rows: list[Row] = []
+    if few and trace_key is None:
+        rows = connection.look_up(_COLUMNS, f"FROM scores WHERE {source} IN [?]", few)()
+    elif few:
+        rows = connection.all(f"SELECT {_COLUMNS} FROM scores WHERE {source} IN [?]", *values, few)  # noqa: S608  constant texts
+    for target_id in lengths.keys() - few:
+        one = f"FROM scores WHERE {source} = ? ORDER BY id"
+        rows += bounded_rows(connection, _COLUMNS, _TEXTS, one, [*values, target_id], MOST_BYTES // ROOM)
+    scores = _by_target(rows)
+    left_out = {target_id: lengths[target_id][0] - len(found) for target_id, found in scores.items()}
+    return ScoresOf(scores, {target_id: count for target_id, count in left_out.items() if count > 0})
 
 
 def _by_target(rows: list[Row]) -> dict[str, list[Score]]:

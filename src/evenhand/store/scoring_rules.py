@@ -16,11 +16,11 @@ from evenhand.core.timestamps import format_instant, now
 from evenhand.store.audit import note_deletion
 from evenhand.store.connection import Connection, Row
 from evenhand.store.jobs import NewJob
-from evenhand.store.pages import LAST, newest_first
+from evenhand.store.pages import LAST, as_cut, bounded_rows, newest_first
 from evenhand.store.projects import Scope, not_found
 
 _COLUMNS = "id, project_id, name, filter, sample_rate, scorer_name, config, created_at, paused, updated_at"
-_NEWEST_FIRST = newest_first("project_id", "id")
+_NEWEST_FIRST = newest_first("project_id", "id", limited=False)
 
 
 def create_rule(
@@ -65,14 +65,15 @@ def get_rule(connection: Connection, rule_id: str, *, scope: Scope) -> Rule:
 
 def list_rules(connection: Connection, *, project_id: str, before: str | None, limit: int) -> list[Rule]:
     """Newest first."""
-    rows = connection.all(
-        f"SELECT {_COLUMNS} FROM scoring_rules WHERE {_NEWEST_FIRST}",  # noqa: S608  constant texts
-        project_id,
-        before or LAST,
-        project_id,
+    rows = bounded_rows(
+        connection,
+        _COLUMNS,
+        ("filter", "config"),
+        f"FROM scoring_rules WHERE {_NEWEST_FIRST}",
+        [project_id, before or LAST, project_id],
         limit,
     )
-    return [_rule(row) for row in rows]
+    return as_cut(rows, [_rule(row) for row in rows])
 
 
 def change_rule(

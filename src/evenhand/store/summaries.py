@@ -40,10 +40,14 @@ class KeptSummary(Struct, frozen=True, kw_only=True):
     """By name."""
 
 
-def read_summary(connection: Connection, experiment_id: str, *, scope: Scope) -> KeptSummary:
+def read_summary(
+    connection: Connection, experiment_id: str, *, scope: Scope, scorer_name: str | None = None
+) -> KeptSummary:
+    """Everything that is kept about an experiment, or about one of its scorers."""
+    names = None if scorer_name is None else [scorer_name]
     experiment = get_experiment(connection, experiment_id, scope=scope)
     labels = label_totals(connection, experiment_id)
-    versions = versions_by_scorer(connection, experiment_id)
+    versions = versions_by_scorer(connection, experiment_id, names)
     scorers = {
         name: KeptScorer(
             totals=totals,
@@ -51,7 +55,7 @@ def read_summary(connection: Connection, experiment_id: str, *, scope: Scope) ->
             labels=labels.get(name, {}),
             versions=versions.get(name, {}),
         )
-        for (_, name), totals in sorted(scorer_totals(connection, [experiment_id]).items())
+        for (_, name), totals in sorted(scorer_totals(connection, [experiment_id], names).items())
     }
     return KeptSummary(
         experiment=experiment, item_count=item_count(connection, experiment) or 0, scorers=scorers

@@ -10,15 +10,14 @@ from msgspec.structs import replace
 
 from evenhand.core.ids import new_id
 from evenhand.core.objects.annotations import Queued, QueuedRoot, QueuedSince, QueueItem, QueueStatus
-from evenhand.core.objects.scores import Score
 from evenhand.core.objects.traces import Span, SpanError, Trace, TraceRow
 from evenhand.core.spans import dollars, instant
 from evenhand.core.timestamps import format_instant
 from evenhand.store.arrivals import facet_line, model_line
 from evenhand.store.connection import Bound, Connection, Row
-from evenhand.store.pages import LAST, MOST_BYTES, Cut, as_cut, oldest_first
+from evenhand.store.pages import LAST, Cut, as_cut, bounded_rows, fitting, oldest_first
 from evenhand.store.projects import Scope, not_found
-from evenhand.store.scores import scores_of_span, scores_of_trace
+from evenhand.store.scores import ScoresOf, lengths_of_spans, scores_of_targets
 from evenhand.store.spans import created_at_of
 from evenhand.store.trace_marks import LENGTH, last_unmarked, stretches, wanted_marks
 
@@ -30,6 +29,8 @@ _SPAN = (
     "id, parent_span_id, name, start_us, end_us, duration_ms, input, output, tokens_input, tokens_output, model, "
     "metadata, error, clock_skew, received_at, session_id, user_id, cost_pico, cost_source, is_total"
 )
+MOST_SPANS = 2_000
+"""Spans of one trace that are in memory at once."""
 _OLDEST_IN_QUEUE_FIRST = oldest_first("project_id", "queue_key")
 _QUEUE_STATUS: dict[QueueStatus | None, str] = {
     None: "",
@@ -100,13 +101,12 @@ def find_trace(connection: Connection, trace_id: str, *, scope: Scope, project_i
 
 
 def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id: str | None = None) -> Trace:
-    """The trace with all its spans."""
+    """The trace with its spans; a `Cut` of them where they are too many for one answer (`more_spans`)."""
     row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
-    spans = connection.all(
-        f"SELECT {_SPAN} FROM spans WHERE trace_key = ? ORDER BY start_us, id",  # noqa: S608  constant columns
-        row[0],
-    )
-    scores = scores_of_trace(connection, row[0])
+    spans = _spans(connection, row[0], row[1], None)
+    root = next((place for place, span in enumerate(spans) if span.id == row[3]), None)
+    if root is not None:
+        spans[root] = _with_texts(connection, row[0], spans[root])
     return Trace(
         id=row[1],
         project_id=row[2],
@@ -122,8 +122,46 @@ def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id
         queued_at=_queued_at(row),
         created_at=row[11],
         metadata=Raw(row[12].encode()),
-        spans=_with_texts_of_root([_span(span, row[1], scores.get(span[0], [])) for span in spans], row[3]),
+        spans=spans,
     )
+
+
+def more_spans(connection: Connection, trace: Trace, last: Span) -> list[Span]:
+    """The next spans of a trace after one of them, as many as an answer has room for at once."""
+    row = find_trace(connection, trace.id, scope=trace.project_id, project_id=trace.project_id)
+    start = connection.one("SELECT start_us FROM spans WHERE trace_key = ? AND id = ?", row[0], last.id)
+    if start is None:
+        raise not_found("span", last.id)
+    spans = _spans(connection, row[0], row[1], (start[0], last.id))
+    return as_cut(
+        spans,
+        [_with_texts(connection, row[0], span) if span.id == trace.root_span_id else span for span in spans],
+    )
+
+
+def _spans(
+    connection: Connection, trace_key: str, trace_id: str, after: tuple[int, str] | None
+) -> list[Span]:
+    """Spans with their scores, by start; a `Cut` when there are more."""
+    rows = bounded_rows(
+        connection,
+        _SPAN,
+        ("input", "output", "metadata", "error"),
+        f"FROM spans WHERE trace_key = ?{' AND (start_us, id) > (?, ?)' if after else ''} ORDER BY start_us, id",
+        [trace_key, *(after or ())],
+        MOST_SPANS + 1,
+    )
+    if len(rows) > MOST_SPANS:
+        rows = Cut(rows[:MOST_SPANS])
+    found = lengths_of_spans(connection, trace_key)
+    lengths = {
+        row[0]: sum(len(row[place] or "") for place in (6, 7, 11, 12)) + found.get(row[0], (0, 0))[1]
+        for row in rows
+    }
+    rows = fitting(rows, lengths, lambda row: str(row[0]))
+    scored = {row[0]: found[row[0]] for row in rows if row[0] in found}
+    scores = scores_of_targets(connection, scored, trace_key)
+    return as_cut(rows, [_span(row, trace_id, scores) for row in rows])
 
 
 def get_trace_row(
@@ -145,8 +183,14 @@ def get_span(
     )
     if row is None:
         raise not_found("span", span_id)
-    span = _span(row, trace_id, scores_of_span(connection, trace_key, span_id))
-    if span_id != root_id or span.input is not None or span.output is not None:
+    scores = scores_of_targets(connection, lengths_of_spans(connection, trace_key, span_id), trace_key)
+    span = _span(row, trace_id, scores)
+    return _with_texts(connection, trace_key, span) if span_id == root_id else span
+
+
+def _with_texts(connection: Connection, trace_key: str, span: Span) -> Span:
+    """A root; without texts of its own it shows those of the first model call, and says so."""
+    if span.input is not None or span.output is not None:
         return span
     call = first_call(connection, trace_key)
     if call is None:
@@ -173,28 +217,6 @@ def newer_trace(connection: Connection, *, project_id: str, narrow: TraceFilter,
         *values,
     )
     return None if row is None else str(row[0])
-
-
-def _with_texts_of_root(spans: list[Span], root_id: str | None) -> list[Span]:
-    """The spans by start; a root without texts shows those of the first model call, and says so."""
-    place = next((index for index, span in enumerate(spans) if span.id == root_id), None)
-    if place is None or spans[place].input is not None or spans[place].output is not None:
-        return spans
-    call = next((span for span in spans if _shows_texts(span)), None)
-    if call is not None:
-        spans[place] = replace(
-            spans[place],
-            input=call.input,
-            output=call.output,
-            input_from_span_id=None if call.input is None else call.id,
-            output_from_span_id=None if call.output is None else call.id,
-        )
-    return spans
-
-
-def _shows_texts(span: Span) -> bool:
-    is_call = span.model is not None or span.tokens_input is not None or span.tokens_output is not None
-    return is_call and not span.is_total and (span.input is not None or span.output is not None)
 
 
 def first_call(connection: Connection, trace_key: str) -> Row | None:
@@ -228,20 +250,33 @@ def list_traces(
     unmarked = last_unmarked(connection)
     first = max(oldest, f"{unmarked}!")  # sorts right after it
     found: list[tuple[str, TraceRow]] = []
+    used = 0
     for stretch in stretches(connection, project_id, wanted, newest=newest[:LENGTH], oldest=first[:LENGTH]):
         end, start = min(newest, stretch + LAST), max(first, stretch)
-        found += _listed(connection, project_id, narrow, end, start, limit - len(found))
+        more = _listed(connection, project_id, narrow, end, start, limit - len(found), used)
+        found += more
+        used += sum(len(row.metadata) for _, row in more)
+        if isinstance(more, Cut):
+            return Cut(found)
         if len(found) >= limit:
             return found
     if unmarked:
-        found += _listed(connection, project_id, narrow, min(newest, first), oldest, limit - len(found))
+        end = min(newest, first)
+        more = _listed(connection, project_id, narrow, end, oldest, limit - len(found), used)
+        return as_cut(more, found + more)
     return found
 
 
 def _listed(
-    connection: Connection, project_id: str, narrow: TraceFilter, newest: str, oldest: str, limit: int
+    connection: Connection,
+    project_id: str,
+    narrow: TraceFilter,
+    newest: str,
+    oldest: str,
+    limit: int,
+    used: int = 0,
 ) -> list[tuple[str, TraceRow]]:
-    """Traces with keys before `newest`, down to `oldest`."""
+    """Traces with keys before `newest`, down to `oldest`; `used` of the page's bytes are taken already."""
     conditions, values = _conditions(connection, narrow)
     owner: dict[str, str] = {"project_id": project_id}
     if narrow.session_id is not None:
@@ -252,17 +287,16 @@ def _listed(
     key = f"({', '.join((*owner, 'trace_key'))})"
     places = ", ".join("?" * (len(owner) + 1))
     order = ", ".join(f"{column} DESC" for column in (*owner, "trace_key"))
-    rows = connection.all(
-        f"SELECT {_TRACE} FROM traces WHERE {key} < ({places}) AND {key} >= ({places}){conditions}"  # noqa: S608  constant texts
-        f" ORDER BY {order} LIMIT ?",
-        *owner.values(),
-        newest,
-        *owner.values(),
-        oldest,
-        *values,
+    rows = bounded_rows(
+        connection,
+        _TRACE,
+        ("metadata", "models"),
+        f"FROM traces WHERE {key} < ({places}) AND {key} >= ({places}){conditions} ORDER BY {order}",
+        [*owner.values(), newest, *owner.values(), oldest, *values],
         limit,
+        used=used,
     )
-    return [(row[0], _trace_row(row)) for row in rows]
+    return as_cut(rows, [(row[0], _trace_row(row)) for row in rows])
 
 
 def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[Bound]]:
@@ -392,12 +426,7 @@ def _as_long_as_allowed(connection: Connection, rows: list[Row]) -> list[Row]:
             [row[0] for row in rows],
         )()
     )
-    total = 0
-    for place, row in enumerate(rows):
-        total += lengths.get(row[0], 0)
-        if total > MOST_BYTES and place:
-            return Cut(rows[:place])
-    return rows
+    return fitting(rows, lengths, lambda row: str(row[0]))
 
 
 def _roots(connection: Connection, rows: Sequence[Row]) -> dict[str, QueuedRoot]:
@@ -436,7 +465,7 @@ def raw(text: str | None) -> Raw | None:
     return None if text is None else Raw(text.encode())
 
 
-def _span(row: Row, trace_id: str, scores: list[Score]) -> Span:
+def _span(row: Row, trace_id: str, scores: ScoresOf) -> Span:
     return Span(
         id=row[0],
         trace_id=trace_id,
@@ -461,7 +490,8 @@ def _span(row: Row, trace_id: str, scores: list[Score]) -> Span:
         error=None if row[12] is None else msgspec.json.decode(row[12], type=SpanError),
         clock_skew=bool(row[13]),
         received_at=row[14],
-        scores=scores,
+        scores=scores.scores.get(row[0], []),
+        scores_left_out=scores.left_out.get(row[0], 0),
     )
 
 

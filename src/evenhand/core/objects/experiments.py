@@ -36,7 +36,7 @@ class Experiment(Struct, frozen=True, kw_only=True):
     """When it was completed."""
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The output for one item."""
 
     id: str
@@ -55,9 +55,12 @@ class Run(Struct, frozen=True, kw_only=True):
     """Its scores, oldest first."""
     created_at: str
     """When it was stored."""
+    scores_left_out: int = 0
+    """How many scores there are beside these, because they are too many for one answer: `GET /v1/scores` lists all.
+    Absent when there are none."""
 
 
-class ItemRun(Run, frozen=True, kw_only=True):
+class ItemRun(Run, frozen=True, kw_only=True, omit_defaults=True):
     """A run in the history of its item."""
 
     experiment_name: str

@@ -247,6 +247,8 @@ class JudgeSaid(Struct, frozen=True, kw_only=True):
     """Its value."""
     rationale: str | None
     """Its reason."""
+    version: str | None = None
+    """What computed it, with its version; null for a submitted value."""
 
 
 class Shown(Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ class SpanError(Struct, frozen=True, kw_only=True):
     """Where it happened."""
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class Span(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One timed operation of an application."""
 
     id: str
@@ -67,6 +67,9 @@ class Span(Struct, frozen=True, kw_only=True):
     """When the server got it."""
     scores: list[Score]
     """Its scores, oldest first."""
+    scores_left_out: int = 0
+    """How many scores there are beside these, because they are too many for one answer: `GET /v1/scores` lists all.
+    Absent when there are none."""
 
 
 class SpansAccepted(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,7 +14,7 @@ from evenhand.compare.policy import Policy, parse_policy
 from evenhand.core.errors import InputError, OptionError
 from evenhand.core.jsontext import encode_text
 from evenhand.datasets.sources import GivenRows, open_source
-from evenhand.evaluation.config import Job, RunSettings, Service, ServiceSettings
+from evenhand.evaluation.config import PlannedRun, RunSettings, Service, ServiceSettings
 from evenhand.evaluation.model_names import locate
 from evenhand.evaluation.suites.built_in_models import echo_task, mock_task
 from evenhand.evaluation.suites.reading import check_keys, inside, key_of, load_yaml, mapping, read_text, text
@@ -108,8 +108,8 @@ class _Reader:
             name = str(extra["name"]) if extra else usual
             treatment: dict[str, Any] = {"prompt name": prompt} if prompt else {}
             config = own.over(general).config(subject, judge, name=name, treatment=treatment)
-            job = Job(benchmark=benchmarks[prompt], config=config)
-            found.append(Variant(name=name, prompt=prompt, model=model, job=job))
+            planned = PlannedRun(benchmark=benchmarks[prompt], config=config)
+            found.append(Variant(name=name, prompt=prompt, model=model, planned=planned))
         found = self._without_excluded(found, len(pairs))
         check_folders(found)
         output = given.get("output")

@@ -14,7 +14,7 @@ from evenhand.benchmarks.items import is_conversation
 from evenhand.core.errors import InputError, OptionError
 from evenhand.datasets.rows import read_rows
 from evenhand.datasets.sources import GivenRows
-from evenhand.evaluation.config import Job, RunSettings, Service
+from evenhand.evaluation.config import PlannedRun, RunSettings, Service
 from evenhand.evaluation.model_names import locate
 from evenhand.evaluation.suites.built_in_models import echo_task
 from evenhand.evaluation.suites.promptfoo_assertions import (
@@ -104,7 +104,12 @@ class _Reader:
             ProblemMaker(benchmark)
             config = own.over(run).config(subject, None, name=name, treatment={"prompt name": prompt})
             found.append(
-                Variant(name=name, prompt=prompt, model=model, job=Job(benchmark=benchmark, config=config))
+                Variant(
+                    name=name,
+                    prompt=prompt,
+                    model=model,
+                    planned=PlannedRun(benchmark=benchmark, config=config),
+                )
             )
         check_folders(found)
         notes = [f"'{key}' of the file has no effect here" for key in SILENT if key in given]

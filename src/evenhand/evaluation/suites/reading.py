@@ -66,7 +66,7 @@ def inside(home: Path, name: str, where: str) -> Path:
             f"{where}: '{name}' is outside the folder of the suite; only files within it are read"
         )
     if not path.is_file():
-        raise MissingFile(f"{where} names this file, which is not there", path=path)
+        raise MissingFile(f"{where} names this file, which does not exist", path=path)
     if path.stat().st_size > MAX_FILE:
         raise InputError(f"the file is larger than {MAX_FILE:,} bytes", path=path)
     return path

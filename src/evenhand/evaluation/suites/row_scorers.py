@@ -176,7 +176,7 @@ class Reviewer:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides its verdicts."""
+        """What decides its judgements."""
         return {"model": self.service.id, **asdict(self._config)}
 
 
@@ -184,7 +184,7 @@ def _literal(rubric: str) -> str:
     return rubric.replace("{{", "{ {").replace("}}", "} }")
 
 
-Grade = Callable[[ScorerInput], "Outcome | Awaitable[Outcome]"]
+GradeRow = Callable[[ScorerInput], "Outcome | Awaitable[Outcome]"]
 
 
 class RowScorer(Scorer):

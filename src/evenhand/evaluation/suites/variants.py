@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from evenhand.compare.policy import Policy
 from evenhand.core.errors import OptionError, UnknownName
-from evenhand.evaluation.config import Job
+from evenhand.evaluation.config import PlannedRun
 
 
 class Variant(Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class Variant(Struct, frozen=True, kw_only=True):
     """The prompt's name; empty for a benchmark, which has its own."""
     model: str
     """The model's name."""
-    job: Job
+    planned: PlannedRun
     """The run."""
 
     @property

@@ -37,8 +37,8 @@ class Pinned(Struct, frozen=True, kw_only=True):
     """Digest of every arm that was run."""
 
 
-class RunFolder:
-    """A run's folder, held by one process while the `with` block lasts."""
+class TrialFolder:
+    """The folder of a suite's trials, held by one process while the `with` block lasts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class RunFolder:
         self._pinned_file = path / "run.json"
         self._lease = Lease(path / "lock", refusal=f"the run in {path} is active")
 
-    def __enter__(self) -> "RunFolder":
+    def __enter__(self) -> "TrialFolder":
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lease.__enter__()
@@ -170,7 +170,7 @@ class Ledger:
 
 def finished_trials(folder: Path, *, retry_infra: bool) -> set[Key]:
     """The trials of a run's folder that need not run again; changes nothing there."""
-    return _settled(_read(RunFolder(folder).finished_file)[0], retry_infra=retry_infra)
+    return _settled(_read(TrialFolder(folder).finished_file)[0], retry_infra=retry_infra)
 
 
 def _settled(records: dict[Key, dict[str, Any]], *, retry_infra: bool) -> set[Key]:

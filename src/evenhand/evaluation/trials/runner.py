@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from evenhand.core.errors import OutputError, Unavailable
-from evenhand.evaluation.trials.ledger import Ledger, RunFolder
+from evenhand.evaluation.trials.ledger import Ledger, TrialFolder
 from evenhand.evaluation.trials.plan import Key, Trial, planned
 from evenhand.evaluation.trials.processes import Processes, Stopped, kill_leftovers
 from evenhand.evaluation.trials.suite import Choice, LoadedSuite
@@ -23,7 +23,7 @@ from evenhand.evaluation.trials.workspaces import Workspaces, resolve_commit
 from evenhand.results.writing import JsonlFile
 
 
-class RunOptions(Struct, frozen=True, kw_only=True):
+class TrialOptions(Struct, frozen=True, kw_only=True):
     """How a suite is run."""
 
     folder: Path
@@ -39,7 +39,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a run has come."""
+    """How far the trials have come."""
 
     done: int
     """Finished trials, those of earlier processes included."""
@@ -52,8 +52,8 @@ class Progress(Struct, frozen=True, kw_only=True):
     """The trial that has just finished."""
 
 
-class RunOutcome(Struct, frozen=True, kw_only=True):
-    """How a run ended."""
+class TrialsOutcome(Struct, frozen=True, kw_only=True):
+    """How the trials of a suite ended."""
 
     done: int
     total: int
@@ -68,9 +68,9 @@ class RunOutcome(Struct, frozen=True, kw_only=True):
 def run_suite(
     loaded: LoadedSuite,
     choice: Choice,
-    options: RunOptions,
+    options: TrialOptions,
     on_progress: Callable[[Progress], None] = lambda progress: None,
-) -> RunOutcome:
+) -> TrialsOutcome:
     """Run what is not finished yet. SIGINT and SIGTERM end it early without losing a finished trial."""
     if not sys.platform.startswith("linux"):
         raise Unavailable(
@@ -78,7 +78,7 @@ def run_suite(
             "`ab analyze` works everywhere"
         )
     commit = resolve_commit(loaded)
-    with RunFolder(options.folder) as folder:
+    with TrialFolder(options.folder) as folder:
         pinned = folder.pin(loaded, choice, commit)
         kill_leftovers(pinned.run_id)
         processes = Processes(pinned.run_id)
@@ -108,7 +108,7 @@ def run_suite(
             ledger.close()
         if not options.keep_workspaces:
             workspaces.clear()
-    return RunOutcome(
+    return TrialsOutcome(
         done=crew.done,
         total=crew.total,
         ran=crew.ran,
@@ -125,7 +125,7 @@ class _Crew:
         bench: Bench,
         ledger: Ledger,
         choice: Choice,
-        options: RunOptions,
+        options: TrialOptions,
         on_progress: Callable[[Progress], None],
     ) -> None:
         self._bench = bench

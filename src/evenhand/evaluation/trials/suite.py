@@ -31,7 +31,7 @@ class FieldSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """JSON lines: how the values of all lines become one."""
 
 
-class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UsageSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the usage of a run is read."""
 
     source: Literal["file", "stdout"] = "file"
@@ -78,7 +78,7 @@ class Arm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Added to the environment of this arm's commands."""
     setup_commands: tuple[Command, ...] = ()
     """Run in the workspace after the task's setup commands."""
-    usage: Usage | None = None
+    usage: UsageSource | None = None
     """This arm's way of reporting usage, when it differs from the suite's."""
 
 
@@ -101,7 +101,7 @@ class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     arms: Annotated[tuple[Arm, ...], Meta(min_length=1)]
     repeats: Annotated[int, Meta(ge=1, le=100_000)] = 5
     workspace: Workspace = field(default_factory=Workspace)
-    usage: Usage = field(default_factory=Usage)
+    usage: UsageSource = field(default_factory=UsageSource)
     infra_exit_codes: tuple[ExitStatus, ...] = (86,)
     """Exit statuses of the agent that mean: the infrastructure failed, not the arm."""
     acceptance_infra_exit_codes: tuple[ExitStatus, ...] = (99,)
@@ -196,7 +196,7 @@ def _problems(suite: Suite) -> Iterable[tuple[str, str]]:
 def _twice(group: str, key: str, names: list[str]) -> Iterable[tuple[str, str]]:
     for place, name in enumerate(names):
         if name in names[:place]:
-            yield f"{group}[{place}].{key}", f"'{name}' is there twice"
+            yield f"{group}[{place}].{key}", f"duplicate '{name}'"
 
 
 def _inside(name: str) -> bool:

@@ -13,7 +13,7 @@ from evenhand.core.errors import EvenhandError
 from evenhand.core.timestamps import format_instant, now
 from evenhand.evaluation.trials.plan import Trial
 from evenhand.evaluation.trials.processes import Ended, Processes, Stopped
-from evenhand.evaluation.trials.suite import Command, LoadedSuite, Usage
+from evenhand.evaluation.trials.suite import Command, LoadedSuite, UsageSource
 from evenhand.evaluation.trials.usage import Reported, read_usage
 from evenhand.evaluation.trials.workspaces import Workspaces
 
@@ -189,7 +189,7 @@ def _run(
     )
 
 
-def _usage(usage: Usage, values: Mapping[str, str], stdout: Path) -> Reported:
+def _usage(usage: UsageSource, values: Mapping[str, str], stdout: Path) -> Reported:
     if usage.source == "stdout":
         return read_usage(usage, stdout)
     path = Path(values["workspace"]) / usage.file if usage.file is not None else Path(values["usage_file"])

@@ -9,7 +9,7 @@ from msgspec import Struct
 from evenhand.ab.record import RULES
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
-from evenhand.evaluation.trials.suite import USAGE_FIELDS, FieldSource, Usage
+from evenhand.evaluation.trials.suite import USAGE_FIELDS, FieldSource, UsageSource
 
 MAX_BYTES = 256 << 20
 
@@ -21,7 +21,7 @@ class Reported(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-def read_usage(usage: Usage, path: Path) -> Reported:
+def read_usage(usage: UsageSource, path: Path) -> Reported:
     """Read the usage of one run. Nothing here is ever made up: what is not there is None."""
     missing: dict[str, Any] = dict.fromkeys(USAGE_FIELDS)
     try:

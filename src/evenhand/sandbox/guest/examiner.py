@@ -278,15 +278,13 @@ class _Names(dict[str, Any]):
 
 
 def examine(fd: int, exam: dict[str, Any]) -> dict[str, Any]:
-    """The verdict on the program at the other end of `fd`, whatever the program answers."""
+    """The grade on the program at the other end of `fd`, whatever the program answers."""
     link = Link(fd)
     try:
         return _examine(link, exam)
     except BaseException as error:
         # Not even its failure could be told. It never leaves the program without a grade.
-        return _verdict(
-            link, "wrong_answer", f"the test could not be carried through: {type(error).__name__}"
-        )
+        return _grade(link, "wrong_answer", f"the test could not be carried through: {type(error).__name__}")
 
 
 def _examine(link: Link, exam: dict[str, Any]) -> dict[str, Any]:
@@ -294,7 +292,7 @@ def _examine(link: Link, exam: dict[str, Any]) -> dict[str, Any]:
         test = _compile(exam["test"], TEST_NAME)
         trusted = _compile(exam["trusted"], "<prompt>")
     except SyntaxError as error:
-        return _verdict(link, "bad_test", f"the test is not Python: {error}")
+        return _grade(link, "bad_test", f"the test is not Python: {error}")
     try:
         ready = link.wait_until_ready()
         if "error" in ready:
@@ -307,12 +305,12 @@ def _examine(link: Link, exam: dict[str, Any]) -> dict[str, Any]:
         return _failure(link, error)
     if link.gone:
         # The test may have swallowed it.
-        return _verdict(link, "ended_early", link.gone)
+        return _grade(link, "ended_early", link.gone)
     if link.failed is not None:
         return _failure(link, link.failed)
     if link.calls == 0:
-        return _verdict(link, "program_not_tested", "the test ended without using the program")
-    return _verdict(link, "passed", "")
+        return _grade(link, "program_not_tested", "the test ended without using the program")
+    return _grade(link, "passed", "")
 
 
 def _compile(source: str, name: str) -> types.CodeType:
@@ -447,22 +445,22 @@ def _run_collected(checks: dict[str, Any], called: set[str]) -> None:
 
 
 def _failure(link: Link, error: BaseException) -> dict[str, Any]:
-    """The verdict when the test did not run to its end; every text in it may be of the program's making."""
+    """The grade when the test did not run to its end; every text in it may be of the program's making."""
     place = _place(error)
     if link.gone:
-        return _verdict(link, "ended_early", link.gone)
+        return _grade(link, "ended_early", link.gone)
     if isinstance(error, MemoryError):
         # Raised by the program, or here because of what it answered.
-        return _verdict(link, "memory_limit", f"MemoryError{place}")
+        return _grade(link, "memory_limit", f"MemoryError{place}")
     if any(error is raised for raised in link.raised):
-        return _verdict(link, "program_error", f"{vars(error).get('_message', type(error).__name__)}{place}")
+        return _grade(link, "program_error", f"{vars(error).get('_message', type(error).__name__)}{place}")
     if isinstance(error, Unsupported | ImportError):
-        return _verdict(link, "bad_test", f"{shown(error)}{place}")
+        return _grade(link, "bad_test", f"{shown(error)}{place}")
     if isinstance(error, NameError):
-        return _verdict(link, "program_error", f"{shown(error)}{place}")
+        return _grade(link, "program_error", f"{shown(error)}{place}")
     message = shown(error)
     # Showing it may have asked the program for a text, and that may have ended it: it has failed in any case.
-    return _verdict(link, "wrong_answer", f"{type(error).__name__}{': ' if message else ''}{message}{place}")
+    return _grade(link, "wrong_answer", f"{type(error).__name__}{': ' if message else ''}{message}{place}")
 
 
 def _place(error: BaseException) -> str:
@@ -470,5 +468,5 @@ def _place(error: BaseException) -> str:
     return f" at line {frames[-1].lineno} of the test: {frames[-1].line}" if frames else ""
 
 
-def _verdict(link: Link, reason: str, message: str) -> dict[str, Any]:
+def _grade(link: Link, reason: str, message: str) -> dict[str, Any]:
     return {"passed": reason == "passed", "reason": reason, "message": message[:4000], "calls": link.calls}

@@ -123,16 +123,16 @@ class Supervisor:
         os.write(opener, b"g")
         os.close(opener)
         os.close(gate)
-        verdict = None
+        grade = None
         if graded:
             stdout = sys.stdout = os.fdopen(1, "w", buffering=1, errors="backslashreplace", closefd=False)
-            verdict = examiner.examine(ours.fileno(), exam)
+            grade = examiner.examine(ours.fileno(), exam)
             # The test may have closed it.
             with contextlib.suppress(ValueError):
                 stdout.flush()
         else:
             self._wait()
-        self._finish(pump, verdict, _memory_kills() > kills)
+        self._finish(pump, grade, _memory_kills() > kills)
 
     def _limit_memory(self) -> None:
         """Hold the test's own memory too: what the program answers may make it grow."""
@@ -252,23 +252,21 @@ class Supervisor:
         except ProcessLookupError:
             return
 
-    def _finish(self, pump: threading.Thread, verdict: dict[str, Any] | None, memory: bool) -> None:
+    def _finish(self, pump: threading.Thread, grade: dict[str, Any] | None, memory: bool) -> None:
         # A program that answered to the end is still waiting for the next call.
         self.alive = self.status is None and not self._has_ended()
-        if verdict is not None and verdict["passed"] and not self.alive:
+        if grade is not None and grade["passed"] and not self.alive:
             # A child of its own answered in its place, or it ended behind the test's back.
-            verdict.update(
-                passed=False, reason="ended_early", message="the program ended before its test did"
-            )
+            grade.update(passed=False, reason="ended_early", message="the program ended before its test did")
         self._kill_all()
         self._wait()
         null = os.open("/dev/null", os.O_RDWR)
         os.dup2(null, 1)
         os.dup2(null, 2)
         pump.join(10)
-        self._end(verdict, memory)
+        self._end(grade, memory)
 
-    def _end(self, verdict: dict[str, Any] | None, memory: bool) -> None:
+    def _end(self, grade: dict[str, Any] | None, memory: bool) -> None:
         with self.lock:
             if self.done.is_set():
                 return
@@ -281,7 +279,7 @@ class Supervisor:
             "memory": memory,
             "status": None if self.alive else status,
             "truncated": self.truncated,
-            "verdict": verdict,
+            "grade": grade,
             "wall_seconds": time.monotonic() - self.started,
             "cpu_seconds": usage.ru_utime + usage.ru_stime if usage else 0.0,
             "memory_bytes": usage.ru_maxrss * 1024 if usage else 0,

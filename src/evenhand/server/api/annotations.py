@@ -123,6 +123,7 @@ async def to_dataset_item(call: Call, body: ToDatasetItem) -> Answer:
 
 ROUTES = (
     Route(
+        operation="create_annotation",
         method="POST",
         path="/v1/annotations",
         handler=create,
@@ -135,6 +136,7 @@ ROUTES = (
         tag="Annotations",
     ),
     Route(
+        operation="list_annotations",
         method="GET",
         path="/v1/annotations",
         handler=list_all,
@@ -145,6 +147,7 @@ ROUTES = (
         tag="Annotations",
     ),
     Route(
+        operation="get_annotation",
         method="GET",
         path="/v1/annotations/{annotation_id}",
         handler=get,
@@ -155,6 +158,7 @@ ROUTES = (
         tag="Annotations",
     ),
     Route(
+        operation="create_dataset_item_from_annotation",
         method="POST",
         path="/v1/annotations/{annotation_id}/to-dataset-item",
         handler=to_dataset_item,

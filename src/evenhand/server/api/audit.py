@@ -1,4 +1,4 @@
-"""The record of deletions."""
+"""The record of deletions and share links."""
 
 from evenhand.core.objects.audit import AuditEntry
 from evenhand.server.api.datasets import ProjectQuery
@@ -24,6 +24,7 @@ async def list_all(call: Call, query: ProjectQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="list_audit_entries",
         method="GET",
         path="/v1/audit",
         handler=list_all,
@@ -31,7 +32,7 @@ ROUTES = (
         query=ProjectQuery,
         response=Page[AuditEntry],
         errors=("PROJECT_REQUIRED", "NOT_FOUND"),
-        summary="What was deleted in a project, and by whom, newest first",
+        summary="What was deleted or shared in a project, and by whom, newest first",
         tag="Projects",
     ),
 )

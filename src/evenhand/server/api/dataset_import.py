@@ -38,11 +38,13 @@ async def import_items(call: Call) -> Answer:
 
 ROUTES = (
     Route(
+        operation="import_dataset_items",
         method="POST",
         path="/v1/datasets/{dataset_id}/items/import",
         handler=import_items,
         audience="token:write",
         reads_body=True,
+        body_text="One item to a line, each a JSON object as `create_dataset_item` takes it.",
         media_types=("application/x-ndjson", "application/jsonl"),
         response=ImportReport,
         errors=("NOT_FOUND",),

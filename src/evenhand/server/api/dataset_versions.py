@@ -140,6 +140,7 @@ async def from_span(call: Call, body: SpanItemCreate) -> Answer:
 
 ROUTES = (
     Route(
+        operation="list_dataset_versions",
         method="GET",
         path="/v1/datasets/{dataset_id}/versions",
         handler=versions,
@@ -151,6 +152,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="compare_dataset_versions",
         method="GET",
         path="/v1/datasets/{dataset_id}/difference",
         handler=difference,
@@ -162,6 +164,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="get_dataset_item",
         method="GET",
         path="/v1/datasets/{dataset_id}/items/{item_id}",
         handler=item,
@@ -172,6 +175,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="delete_dataset_item",
         method="DELETE",
         path="/v1/datasets/{dataset_id}/items/{item_id}",
         handler=remove,
@@ -182,6 +186,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="list_dataset_item_runs",
         method="GET",
         path="/v1/datasets/{dataset_id}/items/{item_id}/runs",
         handler=runs,
@@ -193,6 +198,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="create_dataset_item_from_span",
         method="POST",
         path="/v1/datasets/{dataset_id}/items/from-span",
         handler=from_span,

@@ -99,6 +99,7 @@ async def list_items(call: Call, query: ItemQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="create_dataset",
         method="POST",
         path="/v1/datasets",
         handler=create,
@@ -111,6 +112,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="list_datasets",
         method="GET",
         path="/v1/datasets",
         handler=list_all,
@@ -122,6 +124,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="get_dataset",
         method="GET",
         path="/v1/datasets/{dataset_id}",
         handler=get,
@@ -132,6 +135,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="delete_dataset",
         method="DELETE",
         path="/v1/datasets/{dataset_id}",
         handler=delete,
@@ -142,6 +146,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="create_dataset_item",
         method="POST",
         path="/v1/datasets/{dataset_id}/items",
         handler=add_item,
@@ -154,6 +159,7 @@ ROUTES = (
         tag="Datasets",
     ),
     Route(
+        operation="list_dataset_items",
         method="GET",
         path="/v1/datasets/{dataset_id}/items",
         handler=list_items,

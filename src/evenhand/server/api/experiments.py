@@ -163,6 +163,7 @@ async def threshold(call: Call, body: ThresholdAsk) -> Answer:
 
 ROUTES = (
     Route(
+        operation="create_experiment",
         method="POST",
         path="/v1/experiments",
         handler=create,
@@ -175,6 +176,7 @@ ROUTES = (
         tag="Experiments",
     ),
     Route(
+        operation="list_experiments",
         method="GET",
         path="/v1/experiments",
         handler=list_all,
@@ -186,6 +188,7 @@ ROUTES = (
         tag="Experiments",
     ),
     Route(
+        operation="get_experiment",
         method="GET",
         path="/v1/experiments/{experiment_id}",
         handler=get,
@@ -196,6 +199,7 @@ ROUTES = (
         tag="Experiments",
     ),
     Route(
+        operation="delete_experiment",
         method="DELETE",
         path="/v1/experiments/{experiment_id}",
         handler=delete,
@@ -206,6 +210,7 @@ ROUTES = (
         tag="Experiments",
     ),
     Route(
+        operation="complete_experiment",
         method="POST",
         path="/v1/experiments/{experiment_id}/complete",
         handler=complete,
@@ -216,6 +221,7 @@ ROUTES = (
         tag="Experiments",
     ),
     Route(
+        operation="get_experiment_summary",
         method="GET",
         path="/v1/experiments/{experiment_id}/summary",
         handler=summary,
@@ -226,6 +232,7 @@ ROUTES = (
         tag="Experiments",
     ),
     Route(
+        operation="compare_experiments",
         method="GET",
         path="/v1/experiments/{experiment_id}/compare/{other_id}",
         handler=comparison,
@@ -237,6 +244,7 @@ ROUTES = (
         tag="Experiments",
     ),
     Route(
+        operation="check_threshold",
         method="POST",
         path="/v1/experiments/{experiment_id}/threshold",
         handler=threshold,

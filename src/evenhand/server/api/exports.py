@@ -8,16 +8,18 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from evenhand.core.objects.datasets import DatasetItem
 from evenhand.core.objects.experiments import Run
 from evenhand.core.objects.scores import ListedScore
 from evenhand.core.objects.traces import Trace
+from evenhand.server.api.traces import span_pages, trace_pieces
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, StreamingAnswer
 from evenhand.server.http.fields import instant_text, just_after
 from evenhand.server.http.routes import Route
-from evenhand.server.streams import NDJSON, ndjson_answer, read_pages
+from evenhand.server.streams import NDJSON, ndjson_answer, ndjson_stream, read_pages
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import get_dataset, list_items
 from evenhand.store.experiments import get_experiment
@@ -29,14 +31,15 @@ from evenhand.store.traces import TraceFilter, get_trace, list_traces
 T = TypeVar("T")
 ROWS = 200
 PIECE = 256 * 1024
-PARQUET = b"application/vnd.apache.parquet"
+PARQUET = "application/vnd.apache.parquet"
 
 
 class ExportQuery(Struct, frozen=True, kw_only=True):
     """How the export looks."""
 
     format: Literal["ndjson", "parquet"] = "ndjson"
-    """One JSON object to a line, or Parquet (nested values as JSON text; needs the extra `parquet`)."""
+    """One JSON object to a line, or Parquet (nested values as JSON text; a trace with very many spans has several rows;
+    needs the extra `parquet`)."""
 
 
 class ItemExport(ExportQuery, frozen=True, kw_only=True):
@@ -128,12 +131,28 @@ async def traces(call: Call, query: TraceExport) -> Answer:
         rows = list_traces(connection, project_id=project_id, narrow=TraceFilter(), before=after, limit=1)
         return [(key, get_trace(connection, row.id, scope=project_id)) for key, row in rows]
 
-    async def whole() -> AsyncGenerator[list[Trace], None]:
+    async def parts() -> AsyncGenerator[list[Trace], None]:
+        """Traces; of a long one a few spans at a time, as a row of their own."""
         async with aclosing(read_pages(call, read, lambda pair: pair[0])) as pages:
             async for pairs in pages:
-                yield [trace for _, trace in pairs]
+                for _, trace in pairs:
+                    async with aclosing(span_pages(call, trace)) as more:
+                        async for spans in more:
+                            yield [replace(trace, spans=spans)]
 
-    return _answer(query, whole(), Trace, f"traces-{project_id}")
+    async def lines() -> AsyncGenerator[bytes, None]:
+        async with aclosing(read_pages(call, read, lambda pair: pair[0])) as pages:
+            async for pairs in pages:
+                for _, trace in pairs:
+                    async with aclosing(trace_pieces(call, trace)) as pieces:
+                        async for piece in pieces:
+                            yield piece
+                    yield b"\n"
+
+    name = f"traces-{project_id}"
+    if query.format == "ndjson":
+        return ndjson_stream(lines(), file_name=f"{name}.jsonl")
+    return _answer(query, parts(), Trace, name)
 
 
 def _answer(query: ExportQuery, pages: Pages[Any], kind: type[Struct], name: str) -> Answer:
@@ -141,7 +160,7 @@ def _answer(query: ExportQuery, pages: Pages[Any], kind: type[Struct], name: str
         return ndjson_answer(pages, file_name=f"{name}.jsonl")
     from evenhand.server.parquet_files import ParquetFile  # pyarrow is an extra
 
-    return StreamingAnswer(_parquet(pages, partial(ParquetFile, kind)), content_type=PARQUET)
+    return StreamingAnswer(_parquet(pages, partial(ParquetFile, kind)), content_type=PARQUET.encode())
 
 
 async def _parquet(pages: Pages[Any], make: Callable[..., Any]) -> AsyncGenerator[bytes, None]:
@@ -157,14 +176,17 @@ async def _parquet(pages: Pages[Any], make: Callable[..., Any]) -> AsyncGenerato
             yield piece
 
 
-def _route(path: str, handler: Any, query: Any, summary: str, errors: tuple[str, ...]) -> Route:
+def _route(
+    operation: str, path: str, handler: Any, query: Any, summary: str, errors: tuple[str, ...]
+) -> Route:
     return Route(
+        operation=operation,
         method="GET",
         path=path,
         handler=handler,
         audience="token:read",
         query=query,
-        stream_type=NDJSON,
+        stream_types=(NDJSON, PARQUET),
         errors=errors,
         summary=summary,
         tag="Exports",
@@ -173,6 +195,7 @@ def _route(path: str, handler: Any, query: Any, summary: str, errors: tuple[str,
 
 ROUTES = (
     _route(
+        "export_dataset_items",
         "/v1/exports/datasets/{dataset_id}/items",
         items,
         ItemExport,
@@ -180,6 +203,7 @@ ROUTES = (
         ("NOT_FOUND",),
     ),
     _route(
+        "export_runs",
         "/v1/exports/experiments/{experiment_id}/runs",
         runs,
         ExportQuery,
@@ -187,6 +211,7 @@ ROUTES = (
         ("NOT_FOUND",),
     ),
     _route(
+        "export_scores",
         "/v1/exports/scores",
         scores,
         ScoreExport,
@@ -194,6 +219,7 @@ ROUTES = (
         ("PROJECT_REQUIRED", "NOT_FOUND"),
     ),
     _route(
+        "export_traces",
         "/v1/exports/traces",
         traces,
         TraceExport,

@@ -69,6 +69,7 @@ async def picture(call: Call) -> Answer:
 
 ROUTES = (
     Route(
+        operation="get_health",
         method="GET",
         path="/healthz",
         handler=healthz,
@@ -78,6 +79,7 @@ ROUTES = (
         tag="Server",
     ),
     Route(
+        operation="get_readiness",
         method="GET",
         path="/readyz",
         handler=readyz,
@@ -88,6 +90,7 @@ ROUTES = (
         tag="Server",
     ),
     Route(
+        operation="get_metrics",
         method="GET",
         path="/metrics",
         handler=metrics,
@@ -96,6 +99,7 @@ ROUTES = (
         tag="Server",
     ),
     Route(
+        operation="get_openapi_document",
         method="GET",
         path="/openapi.json",
         handler=openapi,
@@ -104,6 +108,7 @@ ROUTES = (
         tag="Server",
     ),
     Route(
+        operation="get_reference_page",
         method="GET",
         path="/docs",
         handler=reference,
@@ -112,6 +117,7 @@ ROUTES = (
         tag="Server",
     ),
     Route(
+        operation="get_reference_style",
         method="GET",
         path="/docs/style.css",
         handler=style,
@@ -126,6 +132,5 @@ ROUTES = (
         audience="public",
         summary="The pages' icon",
         tag="Server",
-        documented=False,
     ),
 )

@@ -130,6 +130,7 @@ async def list_all(call: Call, query: JobQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="list_jobs",
         method="GET",
         path="/v1/jobs",
         handler=list_all,
@@ -141,6 +142,7 @@ ROUTES = (
         tag="Jobs",
     ),
     Route(
+        operation="get_job",
         method="GET",
         path="/v1/jobs/{job_id}",
         handler=get,
@@ -151,6 +153,7 @@ ROUTES = (
         tag="Jobs",
     ),
     Route(
+        operation="retry_job",
         method="POST",
         path="/v1/jobs/{job_id}/retry",
         handler=retry,
@@ -161,6 +164,7 @@ ROUTES = (
         tag="Jobs",
     ),
     Route(
+        operation="retry_jobs",
         method="POST",
         path="/v1/jobs/retry",
         handler=retry_many,

@@ -203,15 +203,22 @@ def rpc_error(error: Exception, headers: Mapping[bytes, bytes]) -> Answer:
 
 
 def _route(
-    path: str, handler: Callable[[Call], Awaitable[Answer]], summary: str, *, basic: bool = False
+    operation: str,
+    path: str,
+    handler: Callable[[Call], Awaitable[Answer]],
+    summary: str,
+    *,
+    basic: bool = False,
 ) -> Route:
     return Route(
+        operation=operation,
         method="POST",
         path=path,
         handler=handler,
         audience="token:write",
         takes_basic=basic,
         reads_body=True,
+        body_text="An OTLP export request, as an OpenTelemetry exporter writes it.",
         media_types=(PROTOBUF, JSON),
         body_limit="otlp",
         render_error=rpc_error,
@@ -223,15 +230,28 @@ def _route(
 
 ROUTES = (
     _route(
+        "export_otlp_traces",
         "/v1/traces",
         export,
         "Store spans sent by an OpenTelemetry exporter (OTLP/HTTP, protobuf or JSON)",
     ),
     _route(
+        "export_otlp_logs",
         "/v1/logs",
         export_logs,
         "Give spans the messages that an OpenTelemetry exporter sends as log records; other records are not kept",
     ),
-    _route("/v1/metrics", export_metrics, "Answer an OpenTelemetry exporter of metrics, which are not kept"),
-    _route(LANGFUSE_TRACES, export, "Store spans sent by the SDK of Langfuse", basic=True),
+    _route(
+        "export_otlp_metrics",
+        "/v1/metrics",
+        export_metrics,
+        "Answer an OpenTelemetry exporter of metrics, which are not kept",
+    ),
+    _route(
+        "export_langfuse_traces",
+        LANGFUSE_TRACES,
+        export,
+        "Store spans sent by the SDK of Langfuse",
+        basic=True,
+    ),
 )

@@ -83,6 +83,7 @@ async def revoke(call: Call) -> Answer:
 
 ROUTES = (
     Route(
+        operation="invite_person",
         method="POST",
         path="/v1/people",
         handler=create,
@@ -95,6 +96,7 @@ ROUTES = (
         tag="People",
     ),
     Route(
+        operation="list_people",
         method="GET",
         path="/v1/people",
         handler=list_all,
@@ -106,6 +108,7 @@ ROUTES = (
         tag="People",
     ),
     Route(
+        operation="create_login_link",
         method="POST",
         path="/v1/people/{person_id}/login-link",
         handler=new_link,
@@ -116,6 +119,7 @@ ROUTES = (
         tag="People",
     ),
     Route(
+        operation="revoke_person",
         method="DELETE",
         path="/v1/people/{person_id}",
         handler=revoke,

@@ -21,6 +21,7 @@ async def summary(call: Call) -> Answer:
 
 ROUTES = (
     Route(
+        operation="get_project_summary",
         method="GET",
         path="/v1/projects/{project_id}/summary",
         handler=summary,

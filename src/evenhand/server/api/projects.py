@@ -90,6 +90,7 @@ async def delete(call: Call) -> Answer:
 
 ROUTES = (
     Route(
+        operation="create_project",
         method="POST",
         path="/v1/projects",
         handler=create,
@@ -102,6 +103,7 @@ ROUTES = (
         tag="Projects",
     ),
     Route(
+        operation="list_projects",
         method="GET",
         path="/v1/projects",
         handler=list_all,
@@ -112,6 +114,7 @@ ROUTES = (
         tag="Projects",
     ),
     Route(
+        operation="get_project",
         method="GET",
         path="/v1/projects/{project_id}",
         handler=get,
@@ -122,6 +125,7 @@ ROUTES = (
         tag="Projects",
     ),
     Route(
+        operation="update_project",
         method="PATCH",
         path="/v1/projects/{project_id}",
         handler=change,
@@ -133,6 +137,7 @@ ROUTES = (
         tag="Projects",
     ),
     Route(
+        operation="delete_project",
         method="DELETE",
         path="/v1/projects/{project_id}",
         handler=delete,

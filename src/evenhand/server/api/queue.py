@@ -61,6 +61,7 @@ async def list_all(call: Call, query: QueueQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="queue_trace",
         method="POST",
         path="/v1/traces/{trace_id}/queue",
         handler=add,
@@ -72,6 +73,7 @@ ROUTES = (
         tag="Queue",
     ),
     Route(
+        operation="unqueue_trace",
         method="DELETE",
         path="/v1/traces/{trace_id}/queue",
         handler=remove,
@@ -83,6 +85,7 @@ ROUTES = (
         tag="Queue",
     ),
     Route(
+        operation="list_queued_traces",
         method="GET",
         path="/v1/queue",
         handler=list_all,

@@ -305,6 +305,7 @@ async def agreement(call: Call) -> Answer:
 
 ROUTES = (
     Route(
+        operation="create_queue",
         method="POST",
         path="/v1/queues",
         handler=create,
@@ -317,6 +318,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="list_queues",
         method="GET",
         path="/v1/queues",
         handler=list_all,
@@ -328,6 +330,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="get_queue",
         method="GET",
         path="/v1/queues/{queue_id}",
         handler=get,
@@ -338,6 +341,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="update_queue",
         method="PATCH",
         path="/v1/queues/{queue_id}",
         handler=change,
@@ -349,6 +353,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="create_queue_items",
         method="POST",
         path="/v1/queues/{queue_id}/items",
         handler=add_items,
@@ -360,6 +365,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="list_queue_items",
         method="GET",
         path="/v1/queues/{queue_id}/items",
         handler=list_items,
@@ -371,6 +377,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="get_queue_item",
         method="GET",
         path="/v1/queues/{queue_id}/items/{review_item_id}",
         handler=get_item,
@@ -381,6 +388,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="reserve_next_queue_item",
         method="POST",
         path="/v1/queues/{queue_id}/next",
         handler=next_item,
@@ -392,6 +400,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="submit_review",
         method="POST",
         path="/v1/queues/{queue_id}/items/{review_item_id}/review",
         handler=submit,
@@ -404,6 +413,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="skip_queue_item",
         method="POST",
         path="/v1/queues/{queue_id}/items/{review_item_id}/skip",
         handler=skip,
@@ -415,6 +425,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="flag_queue_item",
         method="POST",
         path="/v1/queues/{queue_id}/items/{review_item_id}/flag",
         handler=flag,
@@ -426,6 +437,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="adjudicate_queue_item",
         method="POST",
         path="/v1/queues/{queue_id}/items/{review_item_id}/adjudicate",
         handler=adjudicate,
@@ -438,6 +450,7 @@ ROUTES = (
         tag="Review queues",
     ),
     Route(
+        operation="get_queue_agreement",
         method="GET",
         path="/v1/queues/{queue_id}/agreement",
         handler=agreement,

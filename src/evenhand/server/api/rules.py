@@ -162,6 +162,7 @@ async def cancel(call: Call) -> Answer:
 
 ROUTES = (
     Route(
+        operation="create_rule",
         method="POST",
         path="/v1/rules",
         handler=create,
@@ -174,6 +175,7 @@ ROUTES = (
         tag="Rules",
     ),
     Route(
+        operation="list_rules",
         method="GET",
         path="/v1/rules",
         handler=list_all,
@@ -185,6 +187,7 @@ ROUTES = (
         tag="Rules",
     ),
     Route(
+        operation="get_rule",
         method="GET",
         path="/v1/rules/{rule_id}",
         handler=get,
@@ -195,6 +198,7 @@ ROUTES = (
         tag="Rules",
     ),
     Route(
+        operation="delete_rule",
         method="DELETE",
         path="/v1/rules/{rule_id}",
         handler=delete,
@@ -205,6 +209,7 @@ ROUTES = (
         tag="Rules",
     ),
     Route(
+        operation="update_rule",
         method="PATCH",
         path="/v1/rules/{rule_id}",
         handler=change,
@@ -216,6 +221,7 @@ ROUTES = (
         tag="Rules",
     ),
     Route(
+        operation="create_backfill",
         method="POST",
         path="/v1/rules/{rule_id}/backfills",
         handler=start_backfill,
@@ -228,6 +234,7 @@ ROUTES = (
         tag="Rules",
     ),
     Route(
+        operation="list_backfills",
         method="GET",
         path="/v1/rules/{rule_id}/backfills",
         handler=backfills,
@@ -239,6 +246,7 @@ ROUTES = (
         tag="Rules",
     ),
     Route(
+        operation="get_backfill",
         method="GET",
         path="/v1/rules/{rule_id}/backfills/{backfill_id}",
         handler=backfill,
@@ -249,6 +257,7 @@ ROUTES = (
         tag="Rules",
     ),
     Route(
+        operation="cancel_backfill",
         method="DELETE",
         path="/v1/rules/{rule_id}/backfills/{backfill_id}",
         handler=cancel,

@@ -182,6 +182,7 @@ def _check_number(text: str) -> None:
 
 ROUTES = (
     Route(
+        operation="create_runs",
         method="POST",
         path="/v1/experiments/{experiment_id}/runs",
         handler=create,
@@ -202,6 +203,7 @@ ROUTES = (
         tag="Experiments",
     ),
     Route(
+        operation="list_runs",
         method="GET",
         path="/v1/experiments/{experiment_id}/runs",
         handler=list_all,

@@ -13,6 +13,7 @@ async def list_all(call: Call) -> Answer:
 
 ROUTES = (
     Route(
+        operation="list_scorers",
         method="GET",
         path="/v1/scorers",
         handler=list_all,

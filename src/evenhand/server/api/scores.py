@@ -261,6 +261,7 @@ async def history(call: Call, query: HistoryQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="create_score",
         method="POST",
         path="/v1/scores",
         handler=create,
@@ -276,6 +277,7 @@ ROUTES = (
         tag="Scores",
     ),
     Route(
+        operation="create_scores",
         method="POST",
         path="/v1/scores/batch",
         handler=create_batch,
@@ -289,6 +291,7 @@ ROUTES = (
         tag="Scores",
     ),
     Route(
+        operation="list_scores",
         method="GET",
         path="/v1/scores",
         handler=list_all,
@@ -300,6 +303,7 @@ ROUTES = (
         tag="Scores",
     ),
     Route(
+        operation="get_score_history",
         method="GET",
         path="/v1/scores/history",
         handler=history,
@@ -311,6 +315,7 @@ ROUTES = (
         tag="Scores",
     ),
     Route(
+        operation="get_score",
         method="GET",
         path="/v1/scores/{score_id}",
         handler=get,
@@ -321,6 +326,7 @@ ROUTES = (
         tag="Scores",
     ),
     Route(
+        operation="delete_score",
         method="DELETE",
         path="/v1/scores/{score_id}",
         handler=delete,

@@ -52,6 +52,7 @@ async def search(call: Call, query: SearchQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="search_spans",
         method="GET",
         path="/v1/search",
         handler=search,

@@ -32,6 +32,7 @@ async def list_all(call: Call, query: SessionQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="list_sessions",
         method="GET",
         path="/v1/sessions",
         handler=list_all,

@@ -61,6 +61,7 @@ async def revoke(call: Call) -> Answer:
 
 ROUTES = (
     Route(
+        operation="create_token",
         method="POST",
         path="/v1/tokens",
         handler=create,
@@ -73,6 +74,7 @@ ROUTES = (
         tag="Projects",
     ),
     Route(
+        operation="list_tokens",
         method="GET",
         path="/v1/tokens",
         handler=list_all,
@@ -83,6 +85,7 @@ ROUTES = (
         tag="Projects",
     ),
     Route(
+        operation="revoke_token",
         method="DELETE",
         path="/v1/tokens/{token_id}",
         handler=revoke,

@@ -1,21 +1,23 @@
 """Traces: native ingest, reading, listing, deleting."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from evenhand.core.errors import InputError, Refusal
 from evenhand.core.objects.datasets import Deleted
-from evenhand.core.objects.traces import SpansAccepted, Trace, TraceRow
+from evenhand.core.objects.traces import Span, SpansAccepted, Trace, TraceRow
 from evenhand.core.spans import SpanRecord, microseconds
 from evenhand.core.timestamps import parse_instant
 from evenhand.server.call import Call
-from evenhand.server.http.answers import Answer, Page, json_answer
+from evenhand.server.http.answers import Answer, Page, StreamingAnswer, encode_json, json_answer
 from evenhand.server.http.fields import MAX_NAME, Name
-from evenhand.server.http.paging import Paging, make_cursor
+from evenhand.server.http.paging import Paging, page_of
 from evenhand.server.http.routes import Route
 from evenhand.server.ingest.span_input import (
     MAX_SPANS,
@@ -31,6 +33,7 @@ from evenhand.store.arrivals import prepare
 from evenhand.store.deleting import delete_trace
 from evenhand.store.ingest import Sender, SpanBatch, store_batches
 from evenhand.store.inline import InlineResult, ScoreResult
+from evenhand.store.pages import Cut
 from evenhand.store.projects import DEFAULT
 from evenhand.store.scores import Measurement
 from evenhand.store.targets import Material, Target
@@ -180,13 +183,36 @@ def _material(record: SpanRecord) -> Material:
 
 async def get(call: Call, query: OneTraceQuery) -> Answer:
     trace_id = call.params["trace_id"]
-    return json_answer(
-        await call.read(
-            lambda connection: store.get_trace(
-                connection, trace_id, scope=call.scope, project_id=query.project_id
-            )
+    trace = await call.read(
+        lambda connection: store.get_trace(
+            connection, trace_id, scope=call.scope, project_id=query.project_id
         )
     )
+    if isinstance(trace.spans, Cut):
+        return StreamingAnswer(trace_pieces(call, trace), content_type=b"application/json")
+    return json_answer(trace)
+
+
+async def trace_pieces(call: Call, trace: Trace) -> AsyncGenerator[bytes, None]:
+    """The JSON of a trace, a page of its spans at a time: never all of a long one is in memory. The spans that came in
+    after the first page was read may be in it."""
+    yield encode_json(replace(trace, spans=[])).removesuffix(b"]}")
+    separator = b""
+    async with aclosing(span_pages(call, trace)) as pages:
+        async for spans in pages:
+            yield separator + b",".join(encode_json(span) for span in spans)
+            separator = b","
+    yield b"]}"
+
+
+async def span_pages(call: Call, trace: Trace) -> AsyncGenerator[list[Span], None]:
+    """The spans that came with a trace, then those that had no room there."""
+    spans = trace.spans
+    yield spans
+    while isinstance(spans, Cut):
+        last = spans[-1]
+        spans = await call.read(lambda connection, last=last: store.more_spans(connection, trace, last))  # type: ignore[misc]
+        yield spans
 
 
 async def list_all(call: Call, query: TraceQuery) -> Answer:
@@ -223,9 +249,8 @@ async def list_all(call: Call, query: TraceQuery) -> Answer:
             limit=limit + 1,
         )
     )
-    items = [row for _, row in rows[:limit]]
-    cursor = make_cursor(LISTING, [rows[limit - 1][0]]) if len(rows) > limit else None
-    return json_answer(Page(items=items, next_cursor=cursor, limit=limit))
+    page = page_of(rows, limit, LISTING, lambda row: (row[0],))
+    return json_answer(Page(items=[row for _, row in page.items], next_cursor=page.next_cursor, limit=limit))
 
 
 def _first_key(name: str, text: str | None) -> str | None:
@@ -264,6 +289,7 @@ async def delete(call: Call, query: OneTraceQuery) -> Answer:
 
 ROUTES = (
     Route(
+        operation="ingest_spans",
         method="POST",
         path="/v1/traces/ingest",
         handler=ingest,
@@ -285,6 +311,7 @@ ROUTES = (
         tag="Traces",
     ),
     Route(
+        operation="list_traces",
         method="GET",
         path="/v1/traces",
         handler=list_all,
@@ -296,6 +323,7 @@ ROUTES = (
         tag="Traces",
     ),
     Route(
+        operation="get_trace",
         method="GET",
         path="/v1/traces/{trace_id}",
         handler=get,
@@ -307,6 +335,7 @@ ROUTES = (
         tag="Traces",
     ),
     Route(
+        operation="delete_trace",
         method="DELETE",
         path="/v1/traces/{trace_id}",
         handler=delete,

@@ -20,7 +20,7 @@ RANK: dict[Role, int] = {"review": 0, "read": 1, "write": 2, "admin": 3}
 CACHE_SIZE = 10_000
 ENVIRONMENT = "environment"
 LOGIN_LINK = "login link"
-"""Whoever opened the link that the server printed."""
+"""The person who opened the link that the server printed."""
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,8 @@ class Authenticator:
         self._admin_hash = token_hash(admin_token.reveal()) if admin_token else None
         self._cache: OrderedDict[bytes, tuple[Access, float]] = OrderedDict()
         self._hash_key = os.urandom(32)
-        self.wrong = WrongTokenCounter(wrong_per_minute)
+        # Valid tokens are never delayed: only wrong ones count.
+        self.wrong = PerMinute(wrong_per_minute, "Too many wrong tokens; wait a minute.")
 
     def cached_access(self, authorization: bytes | None) -> Access | None:
         """The access that the header grants, if it is in the cache."""
@@ -134,22 +135,23 @@ class Authenticator:
         self._cache.clear()
 
 
-class WrongTokenCounter:
-    """Counts wrong tokens by address to slow down guessing. Valid tokens are never delayed."""
+class PerMinute:
+    """Refuses what comes too often, by address or another key: wrong tokens, views of a share link."""
 
-    def __init__(self, per_minute: int) -> None:
-        self._per_minute = per_minute
+    def __init__(self, limit: int, refusal: str) -> None:
+        self._limit = limit
+        self._refusal = refusal
         self._seen: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
-    def record(self, address: str) -> None:
+    def record(self, key: str) -> None:
         """Count one; `TOO_MANY_REQUESTS` when it is one too many for this minute."""
         instant = time.monotonic()
-        start, count = self._seen.get(address, (instant, 0))
+        start, count = self._seen.get(key, (instant, 0))
         if instant - start >= 60:
             start, count = instant, 0
-        self._seen[address] = (start, count + 1)
-        self._seen.move_to_end(address)
+        self._seen[key] = (start, count + 1)
+        self._seen.move_to_end(key)
         while len(self._seen) > CACHE_SIZE:
             self._seen.popitem(last=False)
-        if count + 1 > self._per_minute:
-            raise Refusal("TOO_MANY_REQUESTS", "Too many wrong tokens; wait a minute.")
+        if count + 1 > self._limit:
+            raise Refusal("TOO_MANY_REQUESTS", self._refusal)

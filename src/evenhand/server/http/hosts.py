@@ -13,7 +13,9 @@ class HostCheck:
     """Checks `Host` headers."""
 
     def __init__(self, config: ServerConfig) -> None:
-        names = config.allowed_hosts or ((*LOOPBACK, config.host) if config.is_loopback else ())
+        # Names of loopback are no danger: a foreign page comes with its own. Health checks and the printed link use them.
+        listed = config.allowed_hosts or ((config.host,) if config.is_loopback else ())
+        names = (*LOOPBACK, *listed) if listed else ()
         self._allowed = frozenset(name.lower().encode() for name in names)
         self.accepted: set[bytes | None] = set()
         """Headers that passed the check; nearly every request carries one of them."""

@@ -86,7 +86,7 @@ def schema_of(wanted: Any) -> dict[str, Any]:
 def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
-        "operationId": f"{route.tag}.{route.method}.{route.path}".lower(),
+        "operationId": route.operation,
         "tags": [route.tag],
         "parameters": parameters(route),
         "responses": _responses(route),
@@ -102,6 +102,7 @@ def _operation(route: Route) -> dict[str, Any]:
     elif route.reads_body:
         operation["requestBody"] = {
             "required": True,
+            "description": route.body_text,
             "content": {media: {"schema": {"type": "string"}} for media in route.media_types},
         }
     return operation
@@ -142,8 +143,8 @@ def _responses(route: Route) -> dict[str, Any]:
     success: dict[str, Any] = {"description": "Done."}
     if _is_type(route.response):
         success["content"] = {"application/json": {"schema": schema_of(route.response)}}
-    if route.stream_type:
-        success["content"] = {route.stream_type: {"schema": {"type": "string"}}}
+    if route.stream_types:
+        success["content"] = {media: {"schema": {"type": "string"}} for media in route.stream_types}
     responses: dict[str, Any] = {str(route.status): success}
     for status, wanted in route.other_answers.items():
         content = {"application/json": {"schema": schema_of(wanted)}}

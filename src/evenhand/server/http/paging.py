@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from evenhand.core.errors import Refusal
 from evenhand.server.http.answers import Page
-from evenhand.store.pages import Cut
+from evenhand.store.pages import has_more
 
 T = TypeVar("T")
 DEFAULT_LIMIT = 50
@@ -59,7 +59,6 @@ def read_cursor(cursor: str, listing: str, parts: int) -> tuple[str, ...]:
 
 def page_of(rows: list[T], limit: int, listing: str, key: Callable[[T], Sequence[str]]) -> Page[T]:
     """The page, given one row more than its limit where there is one, or a `Cut` that is long enough already."""
-    more = len(rows) > limit or isinstance(rows, Cut)
     items = rows[:limit]
-    cursor = make_cursor(listing, key(items[-1])) if more else None
+    cursor = make_cursor(listing, key(items[-1])) if has_more(rows, limit) else None
     return Page(items=items, next_cursor=cursor, limit=limit)

@@ -35,7 +35,7 @@ def networks(addresses: Iterable[str]) -> list[Network]:
             found.append(ipaddress.ip_network(address, strict=False))
         except ValueError:
             raise OptionError(
-                f"'{address}' is no address of a proxy; write 10.0.0.5 or 10.0.0.0/24"
+                f"'{address}' is not the address of a proxy; write 10.0.0.5 or 10.0.0.0/24"
             ) from None
     return found
 
@@ -46,7 +46,7 @@ def checked_root(path: str) -> str:
         return ""
     root = path.rstrip("/")
     if not root.startswith("/") or "//" in root or not all(c.isalnum() or c in "/-_.~" for c in root):
-        raise OptionError(f"'{path}' is no root path; write it like /evenhand")
+        raise OptionError(f"'{path}' is not a root path; write it like /evenhand")
     return root
 
 
@@ -54,7 +54,7 @@ def checked_origin(origin: str) -> bytes:
     """An origin as browsers send it."""
     scheme, found, rest = origin.partition("://")
     if scheme not in ("http", "https") or not found or not rest or any(c in rest for c in "/?#@ *"):
-        raise OptionError(f"'{origin}' is no origin; write it like https://example.org")
+        raise OptionError(f"'{origin}' is not an origin; write it like https://example.org")
     return origin.lower().encode()
 
 
@@ -120,13 +120,21 @@ class Outside:
             scope["raw_path"] = raw_path[len(self._root) :] or b"/"
             scope["path"] = scope["path"][len(self._root) :] or "/"
 
+    def _rooted(self, name: bytes, value: bytes) -> bytes:
+        """A header with the paths that a browser sees: those of redirects and of cookies."""
+        if not self._root:
+            return value
+        if name == b"location" and value.startswith(b"/"):
+            return self._root + value
+        if name == b"set-cookie":
+            # Not to other applications of the same host, and to ours under its own path.
+            return value.replace(b"; Path=/", b"; Path=%b/" % self._root, 1)
+        return value
+
     def _sending(self, send: Send, origin: bytes) -> Send:
         async def passed_on(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [
-                    (name, self._root + value if name == b"location" and value.startswith(b"/") else value)
-                    for name, value in message["headers"]
-                ]
+                message["headers"] = [(name, self._rooted(name, value)) for name, value in message["headers"]]
                 if origin:
                     message["headers"] += _cors(origin)
             await send(message)

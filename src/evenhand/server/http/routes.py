@@ -79,8 +79,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """The error codes that are this endpoint's own; the general ones are added."""
     reads_body: bool = False
     """True when the handler reads the body itself."""
-    stream_type: str = ""
-    """The content type of an answer that is sent as a stream; empty for complete answers."""
+    stream_types: tuple[str, ...] = ()
+    """The content types of an answer that is sent as a stream; none for complete answers."""
     takes_basic: bool = False
     """Whether the token may also come as the password of `Authorization: Basic`."""
     media_types: tuple[str, ...] = ("application/json",)
@@ -91,8 +91,11 @@ class Route(Struct, frozen=True, kw_only=True):
     """Turns the error of a body that could not be decoded into a more precise one."""
     body_limit: Literal["body", "otlp", "import"] = "body"
     """Which of the limits on bodies holds."""
-    documented: bool = True
-    """Whether it is part of the interface for programs; pages for people are not."""
+    operation: str = ""
+    """Its name in the interface for programs, such as `create_score`: generated clients call it so. Pages for people have
+    none and are not in the OpenAPI document."""
+    body_text: str = ""
+    """What a body that the handler reads itself must hold."""
     tag: str = ""
     """The chapter of the reference."""
 
@@ -214,15 +217,16 @@ def decode_query(query_string: bytes, wanted: Any) -> Any:
         if key in given:
             raise Refusal("INVALID_REQUEST", f"'{key[:100]}' is given twice.", {"field": key[:100]})
         given[key] = _percent_decoded(value)
-    return _converted(given, wanted)
+    return typed_query(given, wanted)
 
 
 @cache
 def _without_parameters(wanted: Any) -> Any:
-    return _converted({}, wanted)
+    return typed_query({}, wanted)
 
 
-def _converted(given: dict[str, Any], wanted: Any) -> Any:
+def typed_query(given: dict[str, Any], wanted: Any) -> Any:
+    """Decoded parameters as `wanted`."""
     if wanted is dict:
         return given
     if getattr(wanted, "empty_is_absent", False):

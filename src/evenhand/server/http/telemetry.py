@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from evenhand.models.usage import Usage
+from evenhand.models.counters import EndpointCounters
 from evenhand.store.writer import Writer
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -37,7 +37,7 @@ class JobFigures(NamedTuple):
     """Of the jobs that have not ended: status, number, and the age of the oldest in seconds."""
     ended: Mapping[str, int]
     """Jobs that this server worked on, by what came of it."""
-    models: Mapping[str, Usage]
+    models: Mapping[str, EndpointCounters]
     """What judge models were asked for, by name."""
 
 
@@ -68,7 +68,7 @@ def render_jobs(figures: JobFigures) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-_USAGE: tuple[tuple[str, str, Callable[[Usage], float]], ...] = (
+_USAGE: tuple[tuple[str, str, Callable[[EndpointCounters], float]], ...] = (
     ("evenhand_judge_requests_total", "Requests sent to a judge model.", lambda usage: usage.requests),
     ("evenhand_judge_errors_total", "Questions without a reply.", lambda usage: sum(usage.gave_up.values())),
     ("evenhand_judge_input_tokens_total", "Tokens of the questions.", lambda usage: usage.input_tokens),

@@ -36,10 +36,10 @@ from msgspec import Meta, Struct
 from evenhand.core.errors import InputError, OptionError, Refusal
 from evenhand.core.secret import Secret
 from evenhand.models.config import EndpointConfig, Price, RetryPolicy
+from evenhand.models.counters import EndpointCounters
 from evenhand.models.port import ChatModel
 from evenhand.models.prices import PriceRow
 from evenhand.models.spend import SpendCap
-from evenhand.models.usage import Usage
 from evenhand.settings import key_named
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
 
-class JobLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How jobs are worked on: the table `[jobs]`."""
 
     lease_seconds: Annotated[float, Meta(ge=0.5, le=3600)] = 60.0
@@ -161,7 +161,7 @@ def _decimal(number: float) -> Decimal:
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
     models: dict[str, ModelEntry] = {}
-    jobs: JobLimits = JobLimits()
+    jobs: JobSettings = JobSettings()
     scorers: tuple[str, ...] = ()
     prices: dict[str, PriceEntry] = {}
 
@@ -172,13 +172,13 @@ class JudgeModels:
     def __init__(
         self,
         endpoints: dict[str, EndpointConfig],
-        limits: JobLimits | None = None,
+        limits: JobSettings | None = None,
         scorers: tuple[str, ...] = (),
         tries: Mapping[str, int] | None = None,
         prices: Mapping[str, PriceRow] | None = None,
     ) -> None:
         self.prices = dict(prices or {})
-        self.limits = limits or JobLimits()
+        self.limits = limits or JobSettings()
         self.scorers = scorers
         self._endpoints = endpoints
         self._tries = dict(tries or {})
@@ -245,7 +245,7 @@ class JudgeModels:
             self._caps[name] = SpendCap(limit)
         return self._caps[name]
 
-    def usages(self) -> dict[str, Usage]:
+    def usages(self) -> dict[str, EndpointCounters]:
         """What the models that were asked so far were asked for, by name."""
         return {name: model.usage for name, model in self._connected.items()}
 

@@ -293,7 +293,7 @@ class JobRunner:
             log.info("a judge model answers again", extra={"fields": {"model": model}})
 
     def end_waits(self) -> None:
-        """Whoever waits for a job hears now how far it is: the server stops."""
+        """Answer the requests that wait for a job with how far it is: the server stops."""
         self._ending = True
 
     async def _key(self) -> bytes:

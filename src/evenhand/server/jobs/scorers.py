@@ -93,7 +93,7 @@ class Scorers:
             scorer=configured,
             canonical_name=canonical_name(configured.name),
             version=configured.version,
-            options=self._identity(configured.identity["options"]),
+            options=self._identity(configured.identity["options"], thinking_counts=configured.as_stored),
             as_job=configured.slow,
             think_tags=self._think_tags,
         )
@@ -101,9 +101,10 @@ class Scorers:
             self._plain[scorer_name] = prepared
         return prepared
 
-    def _identity(self, options: Mapping[str, Any]) -> str:
-        """The options as they are stored. Other tags of thinking give other values, so they are among them."""
-        tags = {} if self._think_tags == THINK_TAGS else {"think_tags": self._think_tags}
+    def _identity(self, options: Mapping[str, Any], *, thinking_counts: bool = False) -> str:
+        """The options as they are stored. Other tags of thinking give other values, so they are among them, except for
+        scorers to which thinking is text like any other."""
+        tags = {} if thinking_counts or self._think_tags == THINK_TAGS else {"think_tags": self._think_tags}
         return canonical({**options, **tags}).decode()
 
     def at_hand(self, scorer_name: str) -> bool:
@@ -126,7 +127,7 @@ class Scorers:
             )
         raise Refusal(
             "INVALID_REQUEST",
-            f"'value' is missing, and '{scorer_name[:100]}' is no scorer that this server knows.",
+            f"'value' is missing, and '{scorer_name[:100]}' is not a scorer that this server knows.",
             {"scorer_name": scorer_name[:100], "enabled": self.names},
         )
 

@@ -15,9 +15,9 @@ from evenhand.core.objects.reviews import (
     ReviewQueue,
     unsettled,
 )
-from evenhand.plots.intervals import IntervalRow, interval_axis, interval_picture, interval_scale
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
+from evenhand.server.pages.estimates import estimates_grid
 from evenhand.server.pages.frame import Crumb, PageContext, PageQuery, here_of, page_route, respond
 from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.links import project_path, with_query
@@ -133,49 +133,6 @@ def _words(found: Estimate | None) -> str:
     return f"{found.value:.2f} ({found.ci_lower:.2f} to {found.ci_upper:.2f})".replace("-", "−")
 
 
-def _estimates(
-    rows: Sequence[tuple[str, Estimate | None, Sequence[Cell]]], names: Sequence[str], caption: str
-) -> Grid:
-    """A table of estimates whose pictures share one axis."""
-    drawn = [
-        IntervalRow(
-            label=label,
-            value=None if found is None else found.value,
-            low=None if found is None else found.ci_lower,
-            high=None if found is None else found.ci_upper,
-        )
-        for label, found, _ in rows
-    ]
-    scale = interval_scale(drawn, include=(0.0, 1.0))
-    return Grid(
-        caption=caption,
-        columns=[
-            Column(name=names[0]),
-            *(Column(name=name, kind="num") for name in names[1:]),
-            Column(name="Value, 95 %", kind="num"),
-            Column(name="On one axis", hide_name=True, picture=interval_axis(scale)),
-        ],
-        rows=[
-            Row(
-                cells=[
-                    Cell(text=label),
-                    *more,
-                    Cell(
-                        text="—" if found is None else f"{found.value:.2f}".replace("-", "−"),
-                        value=None if found is None else found.value,
-                        note=""
-                        if found is None
-                        else f"[{found.ci_lower:.2f}, {found.ci_upper:.2f}]".replace("-", "−"),
-                    ),
-                    Cell(picture=interval_picture(row, scale, reference=0.0), value=""),
-                ]
-            )
-            for (label, found, more), row in zip(rows, drawn, strict=True)
-        ],
-        exported_columns=range(len(names) + 1),
-    )
-
-
 def _fields(result: Agreement) -> Grid | None:
     rows: list[tuple[str, Estimate | None, Sequence[Cell]]] = []
     for field in result.fields:
@@ -190,7 +147,7 @@ def _fields(result: Agreement) -> Grid | None:
             )
             for pair in field.pairs
         ]
-    return _estimates(rows, ("Question", "Items"), "Agreement per question") if rows else None
+    return estimates_grid(rows, ("Question", "Items"), "Agreement per question") if rows else None
 
 
 def _means(result: Agreement) -> Grid | None:
@@ -201,7 +158,7 @@ def _means(result: Agreement) -> Grid | None:
         ("judge alone", found.judge_only, [Cell(text=f"{found.items:,}", value=found.items)]),
         ("corrected by people", found.corrected, [Cell(text=f"{found.labelled:,}", value=found.labelled)]),
     ]
-    return _estimates(rows, ("Mean", "Items"), "What the labels changed")
+    return estimates_grid(rows, ("Mean", "Items"), "What the labels changed")
 
 
 def _disagreements(items: Sequence[ReviewItem], queue: ReviewQueue, project_id: str) -> Grid | None:

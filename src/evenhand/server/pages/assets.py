@@ -65,6 +65,5 @@ ROUTES = (
         audience="public",
         summary="A file that pages load",
         tag="Pages",
-        documented=False,
     ),
 )

@@ -18,7 +18,7 @@ from evenhand.core.objects.experiments import (
 )
 from evenhand.plots.intervals import IntervalRow, interval_axis, interval_picture, interval_scale
 from evenhand.plots.intervals import Tone as PlotTone
-from evenhand.reports.components import Reason, Tone, Verdict
+from evenhand.reports.components import Reason, Tone, VerdictBanner
 from evenhand.reports.numbers import counted, number, p_text, signed
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
@@ -38,6 +38,7 @@ from evenhand.store.connection import Connection
 from evenhand.store.datasets import get_dataset, read_items
 from evenhand.store.experiments import get_experiment
 from evenhand.store.runs import read_runs
+from evenhand.store.writer import Work
 
 if TYPE_CHECKING:
     from evenhand.server.api.comparing import Compared
@@ -149,7 +150,7 @@ class ComparisonPage(PageContext, frozen=True, kw_only=True):
     other: Experiment
     dataset: tuple[str, str, int]
     """Name, address, version."""
-    verdict: Verdict
+    verdict: VerdictBanner
     state: str
     """`shown`, `open`, `incomparable`, `equivalent`, `little` or `running`."""
     progress: tuple[int, int] | None
@@ -203,19 +204,25 @@ class _Read(NamedTuple):
 
 
 async def comparison(call: Call, query: ComparisonQuery) -> Answer:
+    ids = [call.params["base_id"], call.params["other_id"]]
+    work = await open_comparison(call, call.params["project_id"], ids, query, here_of(call, query))
+    return await respond(call, work, query)
+
+
+async def open_comparison(
+    call: Call, project_id: str, ids: Sequence[str], query: ComparisonQuery, here: Here
+) -> Work[PageContext]:
+    """What reads the comparison of two experiments, in their project or behind a share link."""
     from evenhand.compare.comparison import Options  # numpy: not needed to start
     from evenhand.server.api.comparing import compare, read_sides
 
-    project_id = call.params["project_id"]
-    base_id, other_id = call.params["base_id"], call.params["other_id"]
-    here = here_of(call, query)
+    base_id, other_id = ids
 
     def read(connection: Connection) -> _Read:
-        scope = project_id if call.scope is None else call.scope
-        base = get_experiment(connection, base_id, scope=scope)
-        other = get_experiment(connection, other_id, scope=scope)
+        base = get_experiment(connection, base_id, scope=project_id)
+        other = get_experiment(connection, other_id, scope=project_id)
         try:
-            sides = read_sides(connection, base_id, other_id, None, scope=scope)
+            sides = read_sides(connection, base_id, other_id, None, scope=project_id)
         except Refusal as error:
             if error.code != "INCOMPATIBLE_EXPERIMENTS":
                 raise
@@ -223,27 +230,25 @@ async def comparison(call: Call, query: ComparisonQuery) -> Answer:
         return _Read(base=base, other=other, sides=sides)
 
     given = await call.search(read)
-    if given.base.project_id != project_id or given.other.project_id != project_id:
-        raise Refusal("NOT_FOUND", "There is no such comparison in this project.")
     if given.sides is None:
-        links = tuple(project_path(project_id, "experiments", one) for one in (base_id, other_id))
-        assert len(links) == 2
-        page = DifferentDatasets(
-            title="Not comparable",
-            here=here,
-            crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
-            base=given.base,
-            other=given.other,
-            links=(links[0], links[1]),
-        )
-        return await respond(call, lambda connection: page, query)
+        return lambda connection: _different_datasets(given, here, project_id)
     options = Options(max_drop=query.max_drop, force=query.force)
     found = await asyncio.to_thread(compare, given.sides, options, per_item=True)
+    return lambda connection: _page(connection, found, given, query, here, project_id)
 
-    def work(connection: Connection) -> ComparisonPage:
-        return _page(connection, found, given, query, here, project_id)
 
-    return await respond(call, work, query)
+def _different_datasets(given: _Read, here: Here, project_id: str) -> DifferentDatasets:
+    return DifferentDatasets(
+        title="Not comparable",
+        here=here,
+        crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
+        base=given.base,
+        other=given.other,
+        links=(
+            project_path(project_id, "experiments", given.base.id),
+            project_path(project_id, "experiments", given.other.id),
+        ),
+    )
 
 
 def _page(
@@ -283,6 +288,7 @@ def _page(
         title=f"{given.base.name} → {given.other.name}",
         here=here,
         crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
+        shared_as=("comparison", given.base.id, given.other.id),
         base=given.base,
         other=given.other,
         dataset=_dataset(connection, given.base, project_id),
@@ -461,7 +467,7 @@ def _shown_direction(one: ScorerComparison) -> int:
 
 def _verdict(
     found: ExperimentComparison, state: str, scorer: str, *, withheld: bool, forced: bool
-) -> Verdict:
+) -> VerdictBanner:
     name, tone, shown = _headline(found, state)
     chosen = next((one for one in found.scorer_comparisons if one.scorer_name == scorer), None)
     reasons: list[Reason] = []
@@ -490,7 +496,7 @@ def _verdict(
     step = _words(chosen.next_step) if chosen is not None and not withheld else ""
     if withheld:
         step = "Score the older outputs again with the same scorer, or compare anyway."
-    return Verdict(
+    return VerdictBanner(
         name=name,
         sentence=sentence,
         tone=tone,

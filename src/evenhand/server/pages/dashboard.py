@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from fractions import Fraction
 from typing import ClassVar
 
 from evenhand.core.objects.experiments import Experiment, ExperimentSummary
@@ -11,13 +10,13 @@ from evenhand.core.objects.project_summary import ProjectSummary
 from evenhand.core.objects.scores import ScoreHour
 from evenhand.core.spans import microseconds
 from evenhand.core.timestamps import format_instant, now
-from evenhand.metrics.types import Interval
 from evenhand.plots import Step, timeline
 from evenhand.reports.numbers import number, percent
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.pages.frame import PageContext, PageQuery, age_of, here_of, page_route, respond
 from evenhand.server.pages.grid import Cell, Column, Grid, Row
+from evenhand.server.pages.kept_days import label_of, mean_of_hours
 from evenhand.server.pages.links import project_path
 from evenhand.server.pages.scorer_cells import scorer_cell
 from evenhand.server.pages.tabs import Tab
@@ -130,10 +129,6 @@ def _days(moment: datetime) -> list[datetime]:
     return [today - timedelta(days=ago) for ago in range(DAYS - 1, -1, -1)]
 
 
-def _label(day: datetime) -> str:
-    return f"{day.day} {day:%b}"
-
-
 def _score_picture(connection: Connection, project_id: str, scorer: str, moment: datetime) -> str:
     days = _days(moment)
     hours = list_hours(connection, project_id=project_id, scorer_name=scorer, since=format_instant(days[0]))
@@ -158,29 +153,12 @@ def _from_first(steps: list[Step]) -> list[Step]:
 
 
 def _score_step(day: datetime, hours: Sequence[ScoreHour]) -> Step:
-    count = sum(hour.score_count for hour in hours)
-    if not count:
-        return Step(label=_label(day), value=None)
-    total = sum(hour.score_count * (hour.mean or 0.0) for hour in hours)
-    squares = sum(
-        (hour.std or 0.0) ** 2 * (hour.score_count - 1) + hour.score_count * (hour.mean or 0.0) ** 2
-        for hour in hours
-    )
-    found = _interval(count, total, squares)
+    mean = mean_of_hours(hours)
+    if mean is None:
+        return Step(label=label_of(day), value=None)
     return Step(
-        label=_label(day),
-        value=total / count,
-        low=None if found is None else found.ci_lower,
-        high=None if found is None else found.ci_upper,
-        note=f"{count:,} scored",
+        label=label_of(day), value=mean.value, low=mean.low, high=mean.high, note=f"{mean.count:,} scored"
     )
-
-
-def _interval(count: int, total: float, squares: float) -> Interval | None:
-    from evenhand.metrics.kept import KeptGroups, kept_interval  # numpy: not needed to start
-
-    groups = KeptGroups(size=1, passes=0, count=count, total=Fraction(total), squares=Fraction(squares))
-    return kept_interval([groups], binary=False)
 
 
 def _error_picture(connection: Connection, project_id: str, moment: datetime) -> str:
@@ -191,12 +169,12 @@ def _error_picture(connection: Connection, project_id: str, moment: datetime) ->
     steps = []
     for day, traffic in zip(days, count_traffic(connection, project_id, keys), strict=True):
         if not traffic.count:
-            steps.append(Step(label=_label(day), value=None))
+            steps.append(Step(label=label_of(day), value=None))
             continue
         found = proportion_interval(traffic.error_count, traffic.count)
         note = f"{traffic.error_count:,} of {traffic.count:,} traces"
         steps.append(
-            Step(label=_label(day), value=found.value, low=found.ci_lower, high=found.ci_upper, note=note)
+            Step(label=label_of(day), value=found.value, low=found.ci_lower, high=found.ci_upper, note=note)
         )
     if all(step.value is None for step in steps):
         return ""

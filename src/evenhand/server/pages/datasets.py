@@ -46,6 +46,7 @@ from evenhand.store import datasets as store
 from evenhand.store.connection import Connection
 from evenhand.store.dataset_versions import list_changes, list_versions
 from evenhand.store.datasets import ItemText
+from evenhand.store.pages import has_more
 
 LISTING = "datasets page"
 ITEMS = "dataset items page"
@@ -90,10 +91,9 @@ async def datasets(call: Call, query: DatasetsQuery) -> Answer:
         return DatasetsPage(
             title="Datasets",
             here=here,
-            crumbs=(Crumb(project_id, project_path(project_id, "dashboard")),),
             grid=_list_grid(shown, moment, project_id),
             create=project_path(project_id, "datasets"),
-            next=here(cursor=make_cursor(LISTING, [shown[-1].id])) if len(found) > PAGE_ROWS else "",
+            next=here(cursor=make_cursor(LISTING, [shown[-1].id])) if has_more(found, PAGE_ROWS) else "",
             first=here() if query.cursor else "",
         )
 
@@ -239,7 +239,7 @@ async def dataset(call: Call, query: DatasetQuery) -> Answer:
             ),
             changes=[("+" if one.change == "added" else "−", one_line(one.item.input)) for one in changes],
             query=query,
-            next=here(cursor=make_cursor(ITEMS, [shown[-1].id])) if len(items) > PAGE_ROWS else "",
+            next=here(cursor=make_cursor(ITEMS, [shown[-1].id])) if has_more(items, PAGE_ROWS) else "",
             first=here() if query.cursor else "",
         )
 
@@ -302,7 +302,7 @@ def _text_of(value: str, name: str, *, as_json: bool) -> str:
     try:
         decode(value.encode())
     except InputError as error:
-        raise Refusal("INVALID_REQUEST", f"'{name}' is no JSON: {error}", {"field": name}) from None
+        raise Refusal("INVALID_REQUEST", f"'{name}' is not JSON: {error}", {"field": name}) from None
     return value
 
 

@@ -49,12 +49,13 @@ class LoginPage(Struct, frozen=True, kw_only=True):
 
 
 def wants_page(scope: Mapping[str, Any], route: Route | None) -> bool:
-    """Whether an error is for a person: on a page, or at an unknown address that a browser asked for."""
-    if route is not None:
-        return route.is_page or route.form is not None
+    """Whether an error is for a person: on a page, or at a public or unknown address that a browser asked for."""
+    if route is not None and (route.is_page or route.form is not None):
+        return True
     path: bytes = scope["raw_path"]
     accepts = dict(scope["headers"]).get(b"accept", b"")
-    return not path.startswith(b"/v1/") and b"text/html" in accepts
+    for_programs = path.startswith(b"/v1/") if route is None else bool(route.operation)
+    return not for_programs and b"text/html" in accepts
 
 
 def error_page(service: Service, error: Exception, known: Answer, scope: Mapping[str, Any]) -> Answer:

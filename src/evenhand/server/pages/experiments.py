@@ -40,8 +40,10 @@ from evenhand.server.pages.values import Shown, one_line, show_value
 from evenhand.store import experiments as store
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import get_dataset, read_items
+from evenhand.store.pages import has_more
 from evenhand.store.runs import RunFilter, list_runs
 from evenhand.store.summaries import read_summary
+from evenhand.store.writer import Work
 
 LISTING = "experiments page"
 RUNS = "runs page"
@@ -99,11 +101,10 @@ async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
         datasets = _datasets(connection, {one.dataset_id for one in shown}, project_id)
         names = common_scorers(summaries.values())
         columns = names if query.all else names[:SHOWN_SCORERS]
-        more = len(found) > PAGE_ROWS
+        more = has_more(found, PAGE_ROWS)
         return ExperimentsPage(
             title="Experiments",
             here=here,
-            crumbs=(Crumb(project_id, project_path(project_id, "dashboard")),),
             grid=_list_grid(shown, summaries, datasets, columns, moment, project_id),
             compare=project_path(project_id, "compare"),
             hidden_scorers=len(names) - len(columns),
@@ -146,7 +147,10 @@ def _list_grid(
         Column(name="Dataset"),
         Column(name="Status"),
         Column(name="Runs", kind="num"),
-        *(Column(name=name, kind="num", picture=_axis(scales[name])) for name in names),
+        *(
+            Column(name=name, kind="text" if scales[name] is None else "num", picture=_axis(scales[name]))
+            for name in names
+        ),
         Column(name="Age", kind="num", order="descending"),
     ]
     rows = []
@@ -304,8 +308,16 @@ class ExperimentPage(PageContext, frozen=True, kw_only=True):
 
 
 async def experiment(call: Call, query: ExperimentQuery) -> Answer:
-    project_id, experiment_id = call.params["project_id"], call.params["experiment_id"]
-    here = here_of(call, query)
+    ids = [call.params["experiment_id"]]
+    work = await open_experiment(call, call.params["project_id"], ids, query, here_of(call, query))
+    return await respond(call, work, query, search=bool(query.scorer))
+
+
+async def open_experiment(
+    call: Call, project_id: str, ids: Sequence[str], query: ExperimentQuery, here: Here
+) -> Work[ExperimentPage]:
+    """What reads the page of an experiment, in its project or behind a share link."""
+    [experiment_id] = ids
     start = tuple(read_cursor(query.cursor, RUNS, 2)) if query.cursor else None
     wanted = RunFilter(
         scorer_name=query.scorer or None,
@@ -323,21 +335,22 @@ async def experiment(call: Call, query: ExperimentQuery) -> Answer:
         found = list_runs(
             connection, experiment_id, scope=project_id, wanted=wanted, after=start, limit=PAGE_ROWS + 1
         )
-        more, runs = len(found) > PAGE_ROWS, [run for run, _ in found[:PAGE_ROWS]]
+        more, runs = has_more(found, PAGE_ROWS), [run for run, _ in found[:PAGE_ROWS]]
         items = read_items(connection, [run.dataset_item_id for run in runs], scope=project_id)
         scorers = list(summary.scores_by_scorer)
         opened = next((run for run in runs if run.id == query.open), None)
         found_datasets = _datasets(connection, {kept.experiment.dataset_id}, project_id)
-        last = found[PAGE_ROWS - 1] if more else None
+        last = found[:PAGE_ROWS][-1] if more else None
         return ExperimentPage(
             title=kept.experiment.name,
             here=here,
             crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
+            shared_as=("experiment", experiment_id),
             experiment=kept.experiment,
             dataset=found_datasets.get(kept.experiment.dataset_id),
             summary=summary,
             tiles=[_tile(one) for one in summary.scores_by_scorer.values()],
-            grid=_runs_grid(runs, scorers, items, here, query, project_id),
+            grid=_runs_grid(runs, scorers, items, here, query, project_id, traces=not call.is_public),
             opened=_open_run(opened, items, project_id) if opened else None,
             query=query,
             scorers=scorers,
@@ -348,7 +361,7 @@ async def experiment(call: Call, query: ExperimentQuery) -> Answer:
             first=here() if query.cursor else "",
         )
 
-    return await respond(call, work, query, search=wanted.scorer_name is not None)
+    return work
 
 
 def _place(last: tuple[Run, float | None]) -> list[str]:
@@ -399,6 +412,8 @@ def _runs_grid(
     here: Here,
     query: ExperimentQuery,
     project_id: str,
+    *,
+    traces: bool,
 ) -> Grid:
     def sort_of(name: str) -> str:
         current = query.sort if query.scorer == name else ""
@@ -422,7 +437,7 @@ def _runs_grid(
             )
             for name in scorers
         ),
-        Column(name="Trace"),
+        *([Column(name="Trace")] if traces else []),
     ]
     rows = []
     for run in runs:
@@ -444,7 +459,7 @@ def _runs_grid(
                     Cell(text=one_line(run.output)),
                     Cell(text=str(run.repeat), value=run.repeat),
                     *(_score_cell(newest.get(name)) for name in scorers),
-                    trace,
+                    *([trace] if traces else []),
                 ],
             )
         )

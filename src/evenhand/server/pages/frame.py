@@ -21,6 +21,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from evenhand.core.objects.projects import Project, Role
+from evenhand.core.objects.shares import Share
 from evenhand.core.timestamps import now, parse_instant
 from evenhand.reports import numbers
 from evenhand.reports.rendering import environment
@@ -86,6 +87,8 @@ class PageContext(Struct, frozen=True, kw_only=True):
     """The pages above it; without any, the project stands there."""
     here: Here
     """Its address."""
+    shared_as: Sequence[str] = ()
+    """What a share link of this page shows: a kind of `ShareKind` and the ids; empty where there is none."""
 
     def table(self) -> Grid | None:
         """The table that the CSV and JSON links export."""
@@ -115,6 +118,8 @@ class Frame(Struct, frozen=True, kw_only=True):
     """This server's address, for commands to copy."""
     moment: datetime
     """When the page was made."""
+    shared: Share | None = None
+    """The link by which somebody without a session reads the page; None within a project."""
 
     @property
     def next_theme(self) -> str:
@@ -150,7 +155,6 @@ def page_route(path: str, handler: Handler, *, summary: str, role: Role = "read"
         query=query,
         summary=summary,
         tag="Pages",
-        documented=False,
     )
 
 
@@ -166,7 +170,6 @@ def form_route(path: str, handler: Handler, form: Any, *, summary: str, role: Ro
         status=303,
         summary=summary,
         tag="Pages",
-        documented=False,
     )
 
 
@@ -206,6 +209,17 @@ async def respond(
     kind = "html" if query is None else query.format
     if kind != "html" and (table := context.table()) is not None:
         return _export(table, kind, context.title)
+    return await asyncio.to_thread(html_answer, call.headers, context.template, frame, context)
+
+
+async def respond_shared(call: Call, share: Share, work: Callable[[Connection], PageContext]) -> Answer:
+    """The page that `work` reads, for somebody who has a share link."""
+
+    def read(connection: Connection) -> tuple[Frame, PageContext]:
+        project = get_project(connection, share.project_id, scope=share.project_id)
+        return Frame(project=project, shared=share, **visitor(call.headers)), work(connection)
+
+    frame, context = await call.search(read)
     return await asyncio.to_thread(html_answer, call.headers, context.template, frame, context)
 
 
@@ -260,13 +274,32 @@ def under_root(text: str, headers: Mapping[bytes, bytes]) -> str:
     return _LOCAL.sub(rf' \1="{root}/', text) if root else text
 
 
+_WAY_OUT = re.compile(r'<a\b([^>]*) href="/(?!shared/)[^"]*"([^>]*)>(.*?)</a>', re.DOTALL)
+_CLASS = re.compile(r' class="[^"]*"')
+_FORM = re.compile(r'<form\b[^>]* method="post".*?</form>', re.DOTALL)
+
+
+def without_ways_out(text: str) -> str:
+    """The page for somebody who has a share link and nothing else: links to other pages become their words, and forms
+    that would change something go. Text from users cannot hold an element: it is escaped."""
+    return _WAY_OUT.sub(_words_of, _FORM.sub("", text))
+
+
+def _words_of(link: re.Match[str]) -> str:
+    own = _CLASS.search(link[1] + link[2])
+    return f"<span{own[0] if own else ''}>{link[3]}</span>"
+
+
 def html_answer(
     headers: Mapping[bytes, bytes], template: str, frame: Frame, page: object, status: int = 200
 ) -> Answer:
     """The rendered page, compressed where the browser takes that."""
     text = templates().get_template(template).render(page=page, frame=frame)
-    body = under_root(text, headers).encode()
     more = [(b"vary", b"accept-encoding, cookie")]
+    if frame.shared is not None:
+        text = without_ways_out(text)
+        more.append((b"x-robots-tag", b"noindex, nofollow"))
+    body = under_root(text, headers).encode()
     if len(body) > SMALLEST_PACKED and b"gzip" in headers.get(b"accept-encoding", b""):
         body = gzip.compress(body, 5, mtime=0)
         more.append((b"content-encoding", b"gzip"))

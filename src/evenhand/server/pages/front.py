@@ -174,7 +174,6 @@ ROUTES = (
         status=303,
         summary="Log in with a browser by the link that the server printed",
         tag="Pages",
-        documented=False,
     ),
     Route(
         method="HEAD",
@@ -183,7 +182,6 @@ ROUTES = (
         audience="public",
         summary="Looking at the link does not use it up",
         tag="Pages",
-        documented=False,
     ),
     Route(
         method="POST",
@@ -195,7 +193,6 @@ ROUTES = (
         status=303,
         summary="Log in with a browser by a token",
         tag="Pages",
-        documented=False,
     ),
     form_route("/logout", logout, NoFields, role="review", summary="Log out"),
     Route(
@@ -208,6 +205,5 @@ ROUTES = (
         status=303,
         summary="Light, dark, or as the system has it",
         tag="Pages",
-        documented=False,
     ),
 )

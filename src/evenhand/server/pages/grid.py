@@ -14,8 +14,8 @@ class Column(Struct, frozen=True, kw_only=True):
 
     name: str
     """Its head; also its name in exports."""
-    kind: Literal["text", "num", "cut"] = "text"
-    """`num`: aligned to the right; `cut`: takes the room that is left, one line."""
+    kind: Literal["text", "num", "cut", "plot"] = "text"
+    """`num`: aligned to the right; `cut`: takes the room that is left, one line; `plot`: pictures, as wide as the rest."""
     hide_name: bool = False
     """The head is for screen readers only."""
     sort: str = ""

@@ -17,6 +17,7 @@ from evenhand.server.pages.values import Shown, one_line, show_value
 from evenhand.store.connection import Connection
 from evenhand.store.dataset_versions import list_item_runs
 from evenhand.store.datasets import get_dataset, get_item
+from evenhand.store.pages import has_more
 
 MAX_RUNS = 500
 
@@ -93,7 +94,7 @@ async def item(call: Call, query: ItemQuery) -> Answer:
             attempts=attempts,
             scorer=scorer,
             scorers=scorers,
-            cut=len(runs) > MAX_RUNS,
+            cut=has_more(runs, MAX_RUNS),
             grid=_grid(attempts, scorer),
         )
 

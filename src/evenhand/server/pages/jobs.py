@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from evenhand.core.objects.jobs import Job, JobStatus
 from evenhand.core.timestamps import now
+from evenhand.reports.numbers import counted
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
@@ -26,6 +27,7 @@ from evenhand.server.pages.links import project_path
 from evenhand.server.pages.tabs import Tab
 from evenhand.store import jobs as store
 from evenhand.store.connection import Connection
+from evenhand.store.pages import has_more
 
 LISTING = "jobs page"
 PAGE_ROWS = 50
@@ -72,7 +74,7 @@ async def jobs(call: Call, query: JobsQuery) -> Answer:
         rows = store.list_jobs(
             connection, project_id=project_id, status=query.status, before=start, limit=PAGE_ROWS + 1
         )
-        more = len(rows) > PAGE_ROWS
+        more = has_more(rows, PAGE_ROWS)
         failed = store.list_jobs(connection, project_id=project_id, status="failed", before=None, limit=1)
         writes = call.access.allows("write")
         return JobsPage(
@@ -87,7 +89,7 @@ async def jobs(call: Call, query: JobsQuery) -> Answer:
                 ),
             ],
             status=query.status,
-            next=here(cursor=make_cursor(LISTING, [rows[PAGE_ROWS - 1].job_id])) if more else "",
+            next=here(cursor=make_cursor(LISTING, [rows[:PAGE_ROWS][-1].job_id])) if more else "",
             first=here() if query.cursor else "",
             any_failed=bool(failed),
             path=project_path(project_id, "jobs"),
@@ -152,7 +154,7 @@ async def retry_all(call: Call, form: NoFields) -> Answer:
     call.service.jobs.wake()
     more = " There are more." if done.more else ""
     return await redirect(
-        call, project_path(project_id, "jobs"), f"{done.retried_count:,} jobs are tried again.{more}"
+        call, project_path(project_id, "jobs"), f"Tried again: {counted(done.retried_count, 'job')}.{more}"
     )
 
 

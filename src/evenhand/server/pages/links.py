@@ -60,6 +60,11 @@ class Here:
         """This page as it is."""
         return with_query(self.path, self.values)
 
+    @property
+    def query(self) -> str:
+        """The state of this page as a query string."""
+        return self.same.partition("?")[2]
+
     def export(self, kind: str) -> str:
         """The table on screen, page and all, as a file."""
         return with_query(self.path, {**self.values, "format": kind})

@@ -46,7 +46,7 @@ from evenhand.store import traces as store
 from evenhand.store.annotations import create_annotation, list_annotations, to_dataset_item
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import list_datasets
-from evenhand.store.pages import Cut
+from evenhand.store.pages import has_more
 from evenhand.store.project_summary import queue_counts
 from evenhand.store.review_queues import list_queues
 from evenhand.store.reviews import withheld_annotations
@@ -165,7 +165,7 @@ async def queue(call: Call, query: QueueQuery) -> Answer:
             limit=PAGE_CARDS + 1,
             annotator=annotator,
         )
-        more = len(rows) > PAGE_CARDS or isinstance(rows, Cut)  # long texts make a page shorter
+        more = has_more(rows, PAGE_CARDS)
         shown = rows[:PAGE_CARDS]
         places = [(place, item) for place, item in shown if annotator or place not in skipped]
         if not more and annotator is None:
@@ -376,7 +376,13 @@ async def save(call: Call, form: SaveForm) -> Answer:
     project_id, trace_id = call.params["project_id"], call.params["trace_id"]
     annotation_id = call.params["annotation_id"]
     item = await call.service.database.write(
-        partial(to_dataset_item, annotation_id=annotation_id, dataset_id=form.dataset_id, scope=project_id)
+        partial(
+            to_dataset_item,
+            annotation_id=annotation_id,
+            dataset_id=form.dataset_id,
+            scope=project_id,
+            trace_id=trace_id,
+        )
     )
     names = await call.read(
         lambda connection: {

@@ -175,7 +175,7 @@ def _number(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
-        raise Refusal("INVALID_REQUEST", f"'{text[:40]}' is no number.", {"field": "minimum"}) from None
+        raise Refusal("INVALID_REQUEST", f"'{text[:40]}' is not a number.", {"field": "minimum"}) from None
 
 
 async def create(call: Call, form: QueueForm) -> Answer:

@@ -31,6 +31,7 @@ from evenhand.server.pages.values import formatted
 from evenhand.store import scoring_rules as store
 from evenhand.store.backfills import Asked, create_backfill, list_backfills
 from evenhand.store.connection import Connection
+from evenhand.store.pages import has_more
 from evenhand.store.projects import in_project
 
 LISTING = "rules page"
@@ -83,7 +84,7 @@ async def rules(call: Call, query: RulesQuery) -> Answer:
 
     def work(connection: Connection) -> RulesPage:
         found = store.list_rules(connection, project_id=project_id, before=start, limit=PAGE_ROWS + 1)
-        more = len(found) > PAGE_ROWS
+        more = has_more(found, PAGE_ROWS)
         cards = []
         for rule in found[:PAGE_ROWS]:
             backfills = list_backfills(connection, rule.id, scope=project_id, before=None, limit=1)
@@ -105,7 +106,7 @@ async def rules(call: Call, query: RulesQuery) -> Answer:
             rules=cards,
             scorers=names,
             new=query.new,
-            next=here(cursor=make_cursor(LISTING, [found[PAGE_ROWS - 1].id])) if more else "",
+            next=here(cursor=make_cursor(LISTING, [found[:PAGE_ROWS][-1].id])) if more else "",
             first=here() if query.cursor else "",
             path=project_path(project_id, "rules"),
         )

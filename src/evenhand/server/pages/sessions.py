@@ -20,6 +20,7 @@ from evenhand.server.pages.traces import traces_grid, with_models
 from evenhand.server.pages.values import Readable, readable
 from evenhand.store import traces as store
 from evenhand.store.connection import Connection
+from evenhand.store.pages import has_more
 from evenhand.store.sessions import list_sessions
 
 LISTING = "sessions page"
@@ -163,7 +164,7 @@ async def session(call: Call, query: PageQuery) -> Answer:
             here=here,
             crumbs=(Crumb("Sessions", project_path(project_id, "sessions")),),
             turns=turns,
-            left_out=len(found) > MOST_TURNS,
+            left_out=has_more(found, MOST_TURNS),
             grid=traces_grid(shown, moment, here, project_id, writes=call.access.allows("write")),
             tokens=sum(row.tokens for row in shown),
             cost=dollars_text(sum(known) if known else None),

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.projects import InvitedPerson, NewToken, Person, Role, Token
@@ -17,12 +17,13 @@ from evenhand.server.pages.frame import (
     PageContext,
     age_of,
     form_route,
+    own_project,
     page_route,
     redirect,
     respond,
 )
 from evenhand.server.pages.links import Here, project_path
-from evenhand.store import people, tokens
+from evenhand.store import people, projects, tokens
 from evenhand.store.connection import Connection
 
 MOST_LISTED = 500
@@ -161,9 +162,34 @@ async def revoke_token(call: Call, form: NoFields) -> Answer:
     )
 
 
+class ProjectForm(Struct, frozen=True, kw_only=True):
+    """What changes about the project."""
+
+    name: str
+    retain_days: Annotated[int, Meta(ge=0, le=36_500)] = 0
+
+
+async def change_project(call: Call, form: ProjectForm) -> Answer:
+    project_id = own_project(call)
+    await call.service.database.write(
+        partial(
+            projects.change_project,
+            project_id=project_id,
+            name=_name(form.name),
+            retain_days=form.retain_days,
+            scope=project_id,
+        )
+    )
+    call.service.wake_removals()
+    return await redirect(call, project_path(project_id, "settings"), "The project is changed.")
+
+
 _SETTINGS = "/projects/{project_id}/settings"
 ROUTES = (
     page_route(_SETTINGS, settings, role="admin", summary="People, tokens and the project"),
+    form_route(
+        f"{_SETTINGS}/project", change_project, ProjectForm, role="admin", summary="Change the project"
+    ),
     form_route(f"{_SETTINGS}/people", invite, PersonForm, role="admin", summary="Invite somebody"),
     form_route(
         f"{_SETTINGS}/people/{{person_id}}/link", new_link, NoFields, role="admin", summary="A new login link"

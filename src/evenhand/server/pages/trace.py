@@ -32,7 +32,7 @@ from evenhand.server.pages.frame import (
     redirect,
     respond,
 )
-from evenhand.server.pages.links import project_path, with_query
+from evenhand.server.pages.links import Here, project_path, with_query
 from evenhand.server.pages.span_tree import Tree, draw_up, time_range
 from evenhand.server.pages.traces import TracesQuery, narrowed, with_models
 from evenhand.server.pages.values import Form, Shown, readable, show_value
@@ -42,6 +42,7 @@ from evenhand.store.connection import Connection
 from evenhand.store.datasets import list_datasets
 from evenhand.store.deleting import delete_trace
 from evenhand.store.trace_tree import SpanRow, list_span_rows
+from evenhand.store.writer import Work
 
 LABELS = ("correct", "hallucination", "off-topic", "incomplete", "harmful", "other")
 MOST_ANNOTATIONS = 200
@@ -139,20 +140,34 @@ class SpanPart(TracePage, frozen=True, kw_only=True):
 
 
 async def trace(call: Call, query: TraceQuery) -> Answer:
-    moment = now()
-    kind = SpanPart if query.part == "span" else TracePage
-
-    def work(connection: Connection) -> TracePage:
-        return _read(connection, call, query, moment, kind)
-
+    ids = [call.params["trace_id"]]
+    work = await open_trace(call, call.params["project_id"], ids, query, here_of(call, query))
     return await respond(call, work, query)
 
 
+async def open_trace(
+    call: Call, project_id: str, ids: Sequence[str], query: TraceQuery, here: Here
+) -> Work[TracePage]:
+    """What reads the page of a trace, in its project or behind a share link."""
+    moment, [trace_id] = now(), ids
+    kind = SpanPart if query.part == "span" else TracePage
+
+    def work(connection: Connection) -> TracePage:
+        return _read(connection, project_id, trace_id, query, here, moment, kind)
+
+    return work
+
+
 def _read(
-    connection: Connection, call: Call, query: TraceQuery, moment: datetime, kind: type[TracePage]
+    connection: Connection,
+    project_id: str,
+    trace_id: str,
+    query: TraceQuery,
+    here: Here,
+    moment: datetime,
+    kind: type[TracePage],
 ) -> TracePage:
-    project_id, trace_id = call.params["project_id"], call.params["trace_id"]
-    key, row = store.get_trace_row(connection, trace_id, scope=call.scope, project_id=project_id)
+    key, row = store.get_trace_row(connection, trace_id, scope=project_id, project_id=project_id)
     [row] = with_models(connection, [(key, row)])
     spans = list_span_rows(connection, key)
     first_error = next((span.id for span in spans if span.failed), "")
@@ -175,10 +190,10 @@ def _read(
     )
     newer, older = _neighbours(connection, project_id, query.list, key, moment)
     in_list = {"list": query.list}
-    here = here_of(call, query)
     return kind(
         title=row.name or "Trace",
         here=here,
+        shared_as=("trace", trace_id),
         crumbs=(Crumb("Traces", _list_path(project_id, query.list)),),
         query=query,
         trace=row,
@@ -329,7 +344,13 @@ async def save_item(call: Call, form: ItemForm) -> Answer:
     annotation_id = call.params["annotation_id"]
     # Of this project, whatever project the annotation's id belongs to.
     await call.service.database.write(
-        partial(to_dataset_item, annotation_id=annotation_id, dataset_id=form.dataset_id, scope=project_id)
+        partial(
+            to_dataset_item,
+            annotation_id=annotation_id,
+            dataset_id=form.dataset_id,
+            scope=project_id,
+            trace_id=trace_id,
+        )
     )
     back = form.next or project_path(project_id, "traces", trace_id)
     return await redirect(call, back, "Saved as a dataset item: the dataset has a new version.")

@@ -30,6 +30,7 @@ from evenhand.server.pages.links import Here, project_path, with_query
 from evenhand.server.pages.tabs import Tab
 from evenhand.store import traces as store
 from evenhand.store.connection import Connection
+from evenhand.store.pages import has_more
 from evenhand.store.trace_tree import main_models
 
 LISTING = "traces page"
@@ -128,7 +129,7 @@ async def traces(call: Call, query: TracesQuery) -> Answer:
         rows = store.list_traces(
             connection, project_id=project_id, narrow=narrow, before=start, limit=PAGE_ROWS + 1
         )
-        more = len(rows) > PAGE_ROWS
+        more = has_more(rows, PAGE_ROWS)
         shown = with_models(connection, rows[:PAGE_ROWS])
         return TracesPage(
             title="Traces",
@@ -140,7 +141,7 @@ async def traces(call: Call, query: TracesQuery) -> Answer:
                 Tab("✕ Errors", here(errors=not query.errors), query.errors),
                 Tab("In queue", here(queue=not query.queue), query.queue),
             ],
-            next=here(cursor=make_cursor(LISTING, [rows[PAGE_ROWS - 1][0]])) if more else "",
+            next=here(cursor=make_cursor(LISTING, [rows[:PAGE_ROWS][-1][0]])) if more else "",
             first=here() if query.cursor else "",
             own_range=bool(query.after or query.before),
         )

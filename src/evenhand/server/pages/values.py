@@ -212,17 +212,20 @@ def split_messages(
     return tuple(messages[:start]), tuple(rest[:last]), tuple(rest[last:])
 
 
-def _tree(value: Any, depth: int) -> Iterator[Markup]:
-    """Nested `<details>`; every text is escaped."""
+def _tree(value: Any, depth: int, comma: str = "") -> Iterator[Markup]:
+    """Nested `<details>`; every text is escaped. `comma` belongs to the closing bracket, on its line."""
     if isinstance(value, dict) and value:
         entries = [(escape(msgspec.json.encode(key).decode()), inner) for key, inner in value.items()]
         yield from _level(
-            "{", "}", [(Markup('<span class="k">{}</span>: ').format(k), v) for k, v in entries], depth
+            "{",
+            "}" + comma,
+            [(Markup('<span class="k">{}</span>: ').format(k), v) for k, v in entries],
+            depth,
         )
     elif isinstance(value, list) and value:
-        yield from _level("[", "]", [(Markup(), inner) for inner in value], depth)
+        yield from _level("[", "]" + comma, [(Markup(), inner) for inner in value], depth)
     else:
-        yield _leaf(value)
+        yield _leaf(value) + comma
 
 
 def _level(opening: str, closing: str, entries: list[tuple[Markup, Any]], depth: int) -> Iterator[Markup]:
@@ -233,8 +236,8 @@ def _level(opening: str, closing: str, entries: list[tuple[Markup, Any]], depth:
     )
     for at, (key, inner) in enumerate(entries):
         yield Markup("<li>{}").format(key)
-        yield from _tree(inner, depth + 1)
-        yield Markup("{}</li>").format("" if at == len(entries) - 1 else ",")
+        yield from _tree(inner, depth + 1, "" if at == len(entries) - 1 else ",")
+        yield Markup("</li>")
     yield Markup("</ul>{}</details>").format(closing)
 
 

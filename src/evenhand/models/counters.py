@@ -3,7 +3,7 @@
 from msgspec import Struct, field
 
 
-class Usage(Struct, kw_only=True):
+class EndpointCounters(Struct, kw_only=True):
     """Counters of one endpoint since it was connected."""
 
     calls: int = 0

@@ -1,7 +1,7 @@
-"""A judge's reply becomes a verdict, or an error that says why not. Nothing becomes 0 and nothing is clamped.
+"""A judge's reply becomes a judgement, or an error that says why not. Nothing becomes 0 and nothing is clamped.
 
-A verdict counts only in the demanded form and with the code of its own prompt. Anything else that looks like a
-verdict was quoted from the judged text or made up, and is passed over with a warning.
+A judgement counts only in the demanded form and with the code of its own prompt. Anything else that looks like a
+judgement was quoted from the judged text or made up, and is passed over with a warning.
 """
 
 import json
@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from evenhand.core.errors import VerdictError
+from evenhand.core.errors import JudgementError
 from evenhand.judging.config import Choice, JudgeScoringConfig
-from evenhand.judging.prompts import verdict_key
+from evenhand.judging.prompts import judgement_key
 
 PARSER_VERSION = 2
 """Part of a judge's identity: raised whenever the same reply could be read differently."""
@@ -28,11 +28,11 @@ NUMBER = re.compile(
 _SCORE = re.compile(r"([-+−]?(?:\d+\.?\d*|\.\d+))(?:\s*/\s*(\d+\.?\d*))?", re.ASCII)
 _REPEATED = ("a key came twice",)
 _OPENING = " \t\r\n*_`\"'()[]{}<>,:;!"
-# A full stop may end a verdict; before one it is the point of ".5".
+# A full stop may end a judgement; before one it is the point of ".5".
 _CLOSING = _OPENING + "."
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class Judgement(Struct, frozen=True, kw_only=True):
     """What a judge concluded about one sample."""
 
     reward: float
@@ -49,10 +49,10 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 def parse_judge_response(
     text: str, config: JudgeScoringConfig | None = None, *, nonce: str | None = None
-) -> Verdict:
-    """The verdict in a reply; `VerdictError` when there is none or more than one.
+) -> Judgement:
+    """The judgement in a reply; `JudgementError` when there is none or more than one.
 
-    With `nonce`, only a verdict that repeats it counts.
+    With `nonce`, only a judgement that repeats it counts.
     """
     config = config or JudgeScoringConfig()
     if not text.strip():
@@ -70,7 +70,7 @@ def parse_judge_response(
 
 def fail(reply: str, reason: str, kind: str = "grade_parse_failure") -> NoReturn:
     """Give up on a reply."""
-    raise VerdictError(reason, reply=reply, kind=kind)
+    raise JudgementError(reason, reply=reply, kind=kind)
 
 
 def json_objects(text: str) -> list[dict[Any, Any]]:
@@ -106,8 +106,8 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _from_json(text: str, config: JudgeScoringConfig, nonce: str | None) -> Verdict:
-    key = verdict_key(config)
+def _from_json(text: str, config: JudgeScoringConfig, nonce: str | None) -> Judgement:
+    key = judgement_key(config)
     objects = [value for value in json_objects(text) if key in value]
     own = [value for value in objects if nonce is None or value.get("nonce") == nonce]
     if not own:
@@ -119,39 +119,39 @@ def _from_json(text: str, config: JudgeScoringConfig, nonce: str | None) -> Verd
         )
     if any(_REPEATED in value for value in own):
         fail(text, "its verdict holds a key twice with different values", "ambiguous_verdict")
-    verdicts = [_typed(value[key], config, text) for value in own]
+    judgements = [_typed(value[key], config, text) for value in own]
     reasoning = own[-1].get("reasoning")
     return _only(
-        verdicts,
+        judgements,
         text,
         reasoning=reasoning if isinstance(reasoning, str) else "",
         warnings=("foreign_verdict",) if len(own) < len(objects) else (),
     )
 
 
-def _from_line(text: str, config: JudgeScoringConfig, nonce: str | None) -> Verdict:
+def _from_line(text: str, config: JudgeScoringConfig, nonce: str | None) -> Judgement:
     lines = re.findall(
         r"^[^\w\n]*VERDICT\b[ \t]*+([0-9a-f]{8,64})?[ \t*]*+[:=](.*)$", text, re.IGNORECASE | re.MULTILINE
     )
     own = [value for code, value in lines if nonce is None or code == nonce]
     if not own:
         fail(text, "it holds a verdict without the demanded code" if lines else "it holds no VERDICT line")
-    verdicts = [_typed(unwrapped(value), config, text) for value in own]
+    judgements = [_typed(unwrapped(value), config, text) for value in own]
     reasoning = re.split(r"^[^\w\n]*VERDICT\b", text, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[
         0
     ].strip()
     return _only(
-        verdicts, text, reasoning=reasoning, warnings=("foreign_verdict",) if len(own) < len(lines) else ()
+        judgements, text, reasoning=reasoning, warnings=("foreign_verdict",) if len(own) < len(lines) else ()
     )
 
 
-def _typed(value: Any, config: JudgeScoringConfig, text: str) -> Verdict:
-    """The verdict that a value of the demanded kind stands for."""
+def _typed(value: Any, config: JudgeScoringConfig, text: str) -> Judgement:
+    """The judgement that a value of the demanded kind stands for."""
     if config.choices:
         choice = find_choice(value, config.choices) if isinstance(value, str) else None
         if choice is None:
             fail(text, f"its verdict is none of {', '.join(c.label for c in config.choices)}")
-        return Verdict(reward=choice.value, label=choice.label)
+        return Judgement(reward=choice.value, label=choice.label)
     if isinstance(value, str):
         return _ranged(_number(value, config, text), config, text)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -172,28 +172,30 @@ def _number(value: str, config: JudgeScoringConfig, text: str) -> float:
     return float(match.group(1).replace("−", "-"))
 
 
-def _ranged(score: float, config: JudgeScoringConfig, text: str) -> Verdict:
+def _ranged(score: float, config: JudgeScoringConfig, text: str) -> Judgement:
     if not math.isfinite(score) or not config.min_score <= score <= config.max_score:
         fail(
             text,
             f"its score {score:g} is outside {config.min_score:g} to {config.max_score:g}",
             "verdict_out_of_range",
         )
-    return Verdict(reward=config.normalised(score), score=score)
+    return Judgement(reward=config.normalised(score), score=score)
 
 
-def _only(verdicts: Iterable[Verdict], text: str, *, reasoning: str, warnings: tuple[str, ...]) -> Verdict:
-    different = {(verdict.score, verdict.label): verdict for verdict in verdicts}
+def _only(
+    judgements: Iterable[Judgement], text: str, *, reasoning: str, warnings: tuple[str, ...]
+) -> Judgement:
+    different = {(judgement.score, judgement.label): judgement for judgement in judgements}
     if len(different) > 1:
         fail(text, "it holds several different verdicts", "ambiguous_verdict")
     (only,) = different.values()
-    return Verdict(
+    return Judgement(
         reward=only.reward, score=only.score, label=only.label, reasoning=reasoning, warnings=warnings
     )
 
 
 def unwrapped(text: str) -> str:
-    """`text` without the marks that people and models put around a verdict."""
+    """`text` without the marks that people and models put around a judgement."""
     return text.lstrip(_OPENING).rstrip(_CLOSING)
 
 
@@ -215,17 +217,19 @@ def numbers_in(text: str) -> list[float]:
     return [float(found.replace(",", "").replace("−", "-")) for found in NUMBER.findall(text) if found]
 
 
-def _from_number(text: str, config: JudgeScoringConfig) -> Verdict:
+def _from_number(text: str, config: JudgeScoringConfig) -> Judgement:
     found = numbers_in(text)
     if not found:
         fail(text, "it holds no number")
-    # "8/10" and "8 out of 10" are one verdict: the second number is the scale itself.
+    # "8/10" and "8 out of 10" are one judgement: the second number is the scale itself.
     rest = [number for number in found[1:] if number not in (found[0], config.max_score)]
-    verdict = _ranged(found[0], config, text)
-    return Verdict(reward=verdict.reward, score=verdict.score, warnings=("multiple_numbers",) if rest else ())
+    judgement = _ranged(found[0], config, text)
+    return Judgement(
+        reward=judgement.reward, score=judgement.score, warnings=("multiple_numbers",) if rest else ()
+    )
 
 
-def _from_label(text: str, config: JudgeScoringConfig) -> Verdict:
+def _from_label(text: str, config: JudgeScoringConfig) -> Judgement:
     choice = find_choice(text, config.choices)
     if choice is None:
         # The longest name first: the words of a label must not be taken for a shorter one inside it.
@@ -239,4 +243,4 @@ def _from_label(text: str, config: JudgeScoringConfig) -> Verdict:
         if not named:
             fail(text, f"it names none of {', '.join(c.label for c in config.choices)}")
         (choice,) = named.values()
-    return Verdict(reward=choice.value, label=choice.label)
+    return Judgement(reward=choice.value, label=choice.label)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.core.errors import OptionError, VerdictError
+from evenhand.core.errors import JudgementError, OptionError
+from evenhand.judging.judgements import numbers_in
 from evenhand.judging.rubrics import SIMPLEQA
-from evenhand.judging.verdicts import numbers_in
 from evenhand.scoring.judge import Choice, JudgeScoringConfig, parse_judge_response
 
 JSON = JudgeScoringConfig()
@@ -20,7 +20,7 @@ CODE = "0a1b2c3d"
 
 
 def kind_of(text: str, config: JudgeScoringConfig, nonce: str | None = CODE) -> str:
-    with pytest.raises(VerdictError) as caught:
+    with pytest.raises(JudgementError) as caught:
         parse_judge_response(text, config, nonce=nonce)
     assert caught.value.reply == text
     return caught.value.kind
@@ -79,7 +79,7 @@ def test_json_verdicts(reply: str, score: float) -> None:
 )
 def test_json_without_a_verdict(reply: str, kind: str) -> None:
     if len(reply) > 65_536:
-        with pytest.raises(VerdictError, match="longer"):
+        with pytest.raises(JudgementError, match="longer"):
             parse_judge_response(reply, JSON, nonce=CODE)
     else:
         assert kind_of(reply, JSON) == kind
@@ -207,7 +207,7 @@ def test_any_reply_is_a_verdict_or_a_verdict_error(reply: str) -> None:
     for config in (JSON, LINE, BARE, SIMPLEQA, BARE_LABELS):
         try:
             verdict = parse_judge_response(reply, config, nonce=CODE)
-        except VerdictError:
+        except JudgementError:
             continue
         assert 0.0 <= verdict.reward <= 1.0
 
@@ -242,7 +242,7 @@ def test_bad_configurations_are_refused() -> None:
 @pytest.mark.parametrize("form", ["json", "line", "bare"])
 def test_a_long_run_of_anything_is_read_in_one_go(form: Any, run: str) -> None:
     for start in ("", "VERDICT"):
-        with contextlib.suppress(VerdictError):
+        with contextlib.suppress(JudgementError):
             parse_judge_response(
                 start + run * (60_000 // len(run)), JudgeScoringConfig(form=form), nonce="0badcafe"
             )

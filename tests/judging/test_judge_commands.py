@@ -66,12 +66,10 @@ def test_stored_answers_are_judged_and_a_second_run_judges_only_what_failed(tmp_
 
 
 def test_null_has_no_score_and_empty_and_cut_off_answers_are_judged(tmp_path: Path) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"response": None, "target": "x"},
         {"response": "", "target": "x"},
         {"response": 4, "target": "4"},
-    ]
-    rows += [
         {"response": "<think>4", "target": "4"},
         {"response": "4", "target": "4", "finish_reason": "length"},
     ]

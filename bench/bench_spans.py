@@ -1,16 +1,20 @@
-"""Spans on their way in: durable native and OTLP batches, beside a bare prototype on the same stack."""
+"""Spans on their way in: durable native and OTLP batches, beside a bare prototype on the same stack.
+
+With `EVENHAND_BENCH_SPANS=5000` also beside five million spans that are stored already: a server with a new database and
+one with the large one take turns. Kept and used again are `EVENHAND_BENCH_STORE` (a SQLite file) and
+`EVENHAND_BENCH_POSTGRES` (the address of a database).
+"""
 
 import json
 import os
 import random
-import tempfile
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from bench.harness import Report
+from bench.large_store import chosen_size, fill_up, sqlite_store
 from bench.service_process import Sent, bare, on_postgres, send_all, serving
 
 CLIENTS = 4
@@ -114,9 +118,41 @@ def batches(report: Report, name: str, ours_url: str, bare_url: str) -> None:
         report.add(f"{name}: resident memory after this", f"{server.memory_mib():.0f} MiB")
 
 
+def beside_many(report: Report, name: str, new_url: str, large_url: str, spans: int) -> None:
+    """Native batches to a new database and to a large one by turns: the large one should keep most of the rate."""
+    source = random.Random()
+    fill_up(large_url, spans)
+    sent: dict[str, list[Sent]] = {"new": [], "large": []}
+    with serving(new_url) as new, serving(large_url) as large:
+        for _ in range(ROUNDS):
+            for which, server in (("new", new), ("large", large)):
+                bodies = [native_body(source) for _ in range(BATCHES)]
+                pid = server.process.pid
+                sent[which].append(
+                    send_all(
+                        server.port, pid, "/v1/traces/ingest", bodies, content_type=JSON, clients=CLIENTS
+                    )
+                )
+    count = NATIVE * BATCHES
+    rate = {which: count / min(s.seconds for s in found) for which, found in sent.items()}
+    cpu = {which: min(s.cpu_seconds for s in found) / count * 1e6 for which, found in sent.items()}
+    report.add(
+        f"{name}: native batches beside {spans:,} stored spans",
+        f"{rate['large']:,.0f} spans/s; a new database {rate['new']:,.0f}/s; ratio {rate['large'] / rate['new']:.2f}; "
+        f"CPU {cpu['large']:.0f} µs against {cpu['new']:.0f} µs a span",
+        "ratio ≥ 0.80",
+    )
+
+
 def run(report: Report) -> None:
     report.add("load of the machine at the start", f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    with tempfile.TemporaryDirectory(prefix="evenhand-bench-") as text:
-        folder = Path(text)
+    spans = chosen_size()
+    with sqlite_store() as (large, folder):
+        if spans:
+            report.command = f"EVENHAND_BENCH_SPANS={spans // 1_000} make bench ONLY=spans"
+            beside_many(report, "SQLite", f"sqlite:///{folder / 'new.db'}", large, spans)
         batches(report, "SQLite", f"sqlite:///{folder / 'ours.db'}", str(folder / "bare.db"))
+    if spans:
+        kept = os.environ.get("EVENHAND_BENCH_POSTGRES")
+        on_postgres(report, lambda new, other: beside_many(report, "PostgreSQL", new, kept or other, spans))
     on_postgres(report, lambda ours, plain: batches(report, "PostgreSQL", ours, plain))

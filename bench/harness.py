@@ -2,8 +2,9 @@
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 
 @dataclass
@@ -20,7 +21,10 @@ class Report:
         print(f"  {what}: {figure}" + (f"   (target {target})" if target else ""), flush=True)
 
 
-def best_times(candidates: Mapping[str, Callable[[], object]], *, rounds: int = 5) -> dict[str, float]:
+Name = TypeVar("Name", bound=Hashable)
+
+
+def best_times(candidates: Mapping[Name, Callable[[], object]], *, rounds: int = 5) -> dict[Name, float]:
     """The best wall time in seconds of each candidate over `rounds` interleaved rounds."""
     best = dict.fromkeys(candidates, float("inf"))
     for _ in range(rounds):

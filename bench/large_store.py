@@ -1,15 +1,19 @@
-"""Fills a database with very many spans, traces and scored runs, through the store's own functions.
+"""Fills a database with very many spans and traces, through the store's own functions.
 
-`python -m bench.large_store sqlite:////tmp/big.db --spans 5000000 --runs 1000000` makes the store that the figures for
-five million spans rest on. Arrivals are spread over the last days: `--days` says how many.
+`python -m bench.large_store sqlite:///large.db --spans 5000000` makes the store that the figures for five million spans
+rest on. Arrivals are spread over the last days: `--days` says how many.
 """
 
 import argparse
 import json
+import os
 import random
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from evenhand.core.spans import PICO, SpanRecord, microseconds
 from evenhand.core.timestamps import as_of, now
@@ -113,6 +117,52 @@ def fill(
     return spent
 
 
+def stored_spans(database: Database) -> int:
+    """How many spans were put into a database so far."""
+    rows = database.read_now(lambda c: c.all("SELECT COALESCE(SUM(span_count), 0) FROM span_blocks"))
+    return int(rows[0][0])
+
+
+def fill_up(url: str, spans: int, *, days: float = 30.0, seed: int = 0) -> None:
+    """Bring a database to so many spans, a tenth after the other; what is there already stays."""
+    source = random.Random(seed)
+    database = open_database(url, time_limit=600)
+    try:
+        there = stored_spans(database)
+        source.seed(seed + there)  # ids that were not given yet
+        end = now()
+        first = end - timedelta(days=days)
+        tenth = spans // 10
+        while there < spans:
+            count = min(tenth, spans - there)
+            moments = [first + (end - first) * min(1.0, n / spans) for n in (there, there + count)]
+            began = time.perf_counter()
+            spent = fill(database, source, count, *moments)
+            seconds = time.perf_counter() - began
+            there += max(count, BATCH)
+            print(
+                f"  {there:,} spans; the last {count:,} at {count / seconds:,.0f}/s, "
+                f"{sum(spent) / count * 1e6:.1f} µs of processor time each to store",
+                flush=True,
+            )
+    finally:
+        database.close()
+
+
+def chosen_size() -> int:
+    """How many spans a bench stores first: `EVENHAND_BENCH_SPANS` thousand, 0 unless told."""
+    return int(os.environ.get("EVENHAND_BENCH_SPANS", "0")) * 1_000
+
+
+@contextmanager
+def sqlite_store() -> Iterator[tuple[str, Path]]:
+    """The address of the large SQLite store, and a folder for smaller ones. `EVENHAND_BENCH_STORE` names a file that
+    is kept and used again."""
+    with tempfile.TemporaryDirectory(prefix="evenhand-bench-") as folder:
+        kept = os.environ.get("EVENHAND_BENCH_STORE")
+        yield f"sqlite:///{kept or Path(folder) / 'large.db'}", Path(folder)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.large_store", description=__doc__)
     parser.add_argument("database", help="sqlite:///PATH or postgresql://…")
@@ -120,24 +170,7 @@ def main() -> None:
     parser.add_argument("--days", type=float, default=30.0, help="days over which they arrived, until now")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    source = random.Random(options.seed)
-    database = open_database(options.database, time_limit=600)
-    try:
-        end = now()
-        start = end - timedelta(days=options.days)
-        tenth = options.spans // 10
-        for part in range(10):
-            began = time.perf_counter()
-            moments = [start + (end - start) * (n / 10) for n in (part, part + 1)]
-            spent = fill(database, source, tenth, *moments)
-            seconds = time.perf_counter() - began
-            print(
-                f"{tenth * (part + 1):,} spans; the last {tenth:,} at {tenth / seconds:,.0f}/s, "
-                f"{sum(spent) / tenth * 1e6:.1f} µs of processor time each to store",
-                flush=True,
-            )
-    finally:
-        database.close()
+    fill_up(options.database, options.spans, days=options.days, seed=options.seed)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,10 @@
 # fmt: off
 """Recompute the numbers of a verdict from its audit file, with nothing but Python's standard library.
     python tools/verify_verdict.py audit.json [--inputs]
-Written from the formulas, not from `evenhand.metrics`, and densely, to stay within 600 lines. The results are built anew from
-the samples (of an A/B audit: from the records that it names) and compared with the file number by number. Prints what differs,
-how many numbers were recomputed, and which ones were not. Options, limits and samples are taken as they stand. With --inputs the
-digests of the input files are checked too; those of A/B records always are. Exit status 0 when everything agrees, 1 when something
-differs, 65 when the file (or one that it names) cannot be understood, 66 when a file is not there.
+Written from the formulas, not from `evenhand.metrics`, and densely, to stay within 600 lines. Builds the results anew from the samples
+(of an A/B audit: from the records that it names), prints what differs from the file and which numbers were not recomputed. Options,
+limits and samples are taken as they stand; --inputs checks the digests of the input files too, those of A/B records always are.
+Exit status: 0 everything agrees, 1 something differs, 65 a file cannot be understood, 66 a file is not there.
 """
 import gzip, hashlib, json, random, sys
 from collections import Counter
@@ -56,8 +55,7 @@ def binomial(n, p):  # All probabilities of Binomial(n, p)
     if p <= 0 or p >= 1: return [float(k == (n if p >= 1 else 0)) for k in range(n + 1)]
     return [exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) + (n - k) * log(1 - p)) for k in range(n + 1)]
 # ---------------------------------------------------------------- tests
-def flip_p(terms, side):
-    """The share of sign patterns with a sum at least as extreme (of ±1: McNemar's test), and how far the file's may be off."""
+def flip_p(terms, side):  # The share of sign patterns with a sum at least as extreme (of ±1: McNemar's test), and how far the file's may be off
     terms = [term for term in terms if term != 0]
     observed, slack, (unit, sizes) = sum(terms), 1e-9 * sum(map(abs, terms)), lattice(terms)
     if unit is None and len(terms) > 18:
@@ -180,8 +178,7 @@ def at_most_p(values, groups, target, scale):  # P(Σ W·x ≤ target), W ~ Diri
         if abs(height) * t < 1e-18: break
     p = min(1.0, max(0.0, total * exp(-sum(k * log1p(-s * x) for x, k in counts.items())) / pi))
     return 1 - p if turned else p
-def p_of(values, groups, target, scale):
-    """The p-value of "the mean is at most the target"; without a scale Student's t, corrected for few large drops."""
+def p_of(values, groups, target, scale):  # Of "the mean is at most the target"; without a scale Student's t, corrected for few large drops
     if scale is not None: return at_most_p(values, groups, target, scale)
     (error, df), centre = error_of(values, groups), mean(values)
     skew = 0.0 if useful(groups) else lean([v - centre for v in values])
@@ -192,8 +189,7 @@ def lower_bound(values, groups, alpha, scale):  # A condition on the file's numb
     end = -inf if scale is None else -max(scale, *map(abs, values))
     return lambda told: told >= end and (max(values) == end == told or abs(p_of(values, groups, told, scale) - alpha) < 1e-6)
 # ---------------------------------------------------------------- power
-def powered(deltas, groups, exact, alpha):
-    """A condition on the smallest effect that the test shows: that its power is 0.8; None where there is none."""
+def powered(deltas, groups, exact, alpha):  # A condition on the smallest effect that the test shows: its power is 0.8; None where there is none
     n, sums, sd = len(deltas), grouped(deltas, groups)[0], deviation(deltas, groups)
     if groups is None and exact:
         share = mean(d != 0 for d in deltas)
@@ -214,11 +210,14 @@ def mcnemar_power(effect, share, n, alpha):
             while won < d and (tail := tail + comb(d, won + 1) / 2**d) < alpha: won += 1
             total += weight * sum(binomial(d, 1 - min(1.0, (1 + effect / share) / 2))[: won + 1])
     return total
-def more_units(sd, n, effect, scale, alpha, max_drop):  # How many more problems show the drop, or rule it out, with 80 % power
+def more_units(sd, n, effect, scale, alpha, max_drop, changed):  # How many more problems show the drop, and rule it out, with 80 % power
     if effect >= scale or effect < 1e-4 * max(sd, scale) or (max_drop == 0 and sd == 0): return None
-    normal = (Z.inv_cdf(1 - alpha / (2 if max_drop else 1)) + Z.inv_cdf(0.8)) * sd
-    root = (normal + sqrt(normal**2 + 4 * effect * scale * bool(max_drop))) / (2 * effect)
-    return max(0, max(ceil(root**2), ceil(log(alpha / 2) / log1p(-effect / scale) - 1e-9) if max_drop else 0) - n)
+    (z, power), test = (Z.inv_cdf(1 - alpha), Z.inv_cdf(0.8)), changed is not None or sd == 0
+    units = lambda spread, extra: ceil(((spread + sqrt(spread**2 + 4 * effect * extra)) / (2 * effect)) ** 2)
+    share = max(changed or 0.0, effect / scale) * scale**2  # McNemar's test: a drop changes at least that share of problems
+    needed = [units(z * sqrt(share) + power * sqrt(share - effect**2), scale) if test else units((z + power) * sd, 0.0)]
+    if max_drop: needed += [units((Z.inv_cdf(1 - alpha / 2) + power) * sd, scale), ceil(log(alpha / 2) / log1p(-effect / scale) - 1e-9)]
+    return max(0, max(needed) - n)
 # ---------------------------------------------------------------- what is told against what was found
 class Check:  # How many numbers were compared, what differs, and what was not recomputed
     def __init__(self): self.count, self.wrong, self.left = 0, [], Counter()
@@ -287,7 +286,7 @@ def recompute_comparison(one, options):  # The result as it should be, what its 
     p = {side: flip_p(grouped(deltas, groups)[0], side) for side in ("two-sided", "less", "greater")}
     beyond, effect = at_most_p(deltas, groups, -most, scale), most or 0.01 * scale
     error, flips = sqrt(sum(stdev(v) ** 2 for v in (base, candidate)) / n), groups is not None or not exact
-    half, said = Z.inv_cdf((1 + level) / 2) * error, told["test"]
+    half, said, changed = Z.inv_cdf((1 + level) / 2) * error, told["test"], None if flips else mean(d != 0 for d in deltas)
     result = {
         **sides, "coverage": coverage, "problems": n, "pairs": count, "clusters": units if groups else None,
         **{name: sum(map(sign, deltas)) for name, sign in SIGNS.items()}, "delta": delta_interval(deltas, groups, level, scale),
@@ -299,7 +298,7 @@ def recompute_comparison(one, options):  # The result as it should be, what its 
         "minimum_detectable_effect": powered(deltas, groups, exact, alpha),
         "categories": categories(one, list(pairs), base, candidate, groups, scale, level),
         "evidence": {"p_rise": p["greater"], "lowest": lower_bound(deltas, groups, alpha / 2, scale), "wanted_effect": effect,
-                     "more_problems": more_units(deviation(deltas, groups), units, effect, scale, alpha, most), "scale": scale,
+                     "more_problems": more_units(deviation(deltas, groups), units, effect, scale, alpha, most, changed), "scale": scale,
                      "units": units, "clustered": groups is not None, "min_coverage": options["min_coverage"]}}
     cleared = count == len(keys) or at_most_p(worst, all_groups, -most, scale) < alpha / 2
     sure = {"p_drop": agreed(told["p_drop"], p["less"]), "p_beyond": agreed(told["p_beyond"], beyond), "delta": mean(deltas),
@@ -342,42 +341,43 @@ def verify_compare(audit, check):
     names += ["INCONCLUSIVE"] * bool(audit["left_out"])
     check.compare(audit["verdict"], max(names, key=["PASS", "WARN", "INCONCLUSIVE", "BLOCK"].index), "overall verdict")
 # ---------------------------------------------------------------- a gate
-def metric_values(metric, rows, expected, missing):
-    """Problem → value over the expected samples (`missing` stands for what is not there, None leaves it out), and coverage."""
-    known, groups, found = {}, {}, {}
+def known_values(metric, rows):  # (problem, repeat) → exact value, of the samples that have one
+    known = {}
     for problem, repeat, status, reward, usage in rows:
         used = [(usage or {}).get(name) for name in ("cost_usd", "duration_seconds", "input_tokens", "output_tokens")]
         spent = {"cost": used[0], "duration": used[1], "tokens": None if None in used[2:] else sum(used[2:])}
         value = spent[metric] if metric in SPENT else reward if status == "scored" else None
         if value is not None: known[problem, repeat] = Fraction(repr(value))
-    for key in expected:
-        if key in known or missing is not None: groups.setdefault(key[0], []).append(known.get(key, missing))
+    return known
+def metric_values(metric, keys, known, missing):  # Problem → value over these samples; `missing` stands for what is not there
+    groups, found = {}, {}
+    for key in keys: groups.setdefault(key[0], []).append(known.get(key, missing))
     for problem, values in groups.items():
         if "@" not in metric and "^" not in metric: found[problem] = Fraction(repr(float(mean(values))))
         elif len(values) >= (k := int(metric[5:])):
             right = int(sum(values))
             ways = comb(len(values) - right, k) if "@" in metric else comb(right, k)
             found[problem] = Fraction(repr(abs(float("@" in metric) - ways / comb(len(values), k))))
-    return found, sum(key in known for key in expected) / max(1, len(expected))
-def recompute_metric(limit, entry, alpha):
-    """A metric's numbers, and whether its bounds are below the limit; None where no problem has the metric."""
-    rows, metric, expected = [entry["base"], entry["candidate"]], limit["metric"], []
-    seen = {(p, r) for side in rows for p, r, *_ in side} | {tuple(key) for key in entry["planned"]}
-    for side in rows:
-        repeats = {r for _, r, *_ in side}
-        mine = {key for key in seen if key[1] in repeats}
-        expected.append(sorted(mine | {(p, r) for p in {p for p, _ in seen} - {p for p, _ in mine} for r in repeats}))
+    return found
+def recompute_metric(limit, entry, alpha):  # A metric's numbers, and whether its bounds are below the limit; None where no problem has it
+    rows, metric = [entry["base"], entry["candidate"]], limit["metric"]
+    seen, repeats = {(p, r) for side in rows for p, r, *_ in side}, set.intersection(*({row[1] for row in side} for side in rows))
+    keys = {key for key in seen | {tuple(key) for key in entry["planned"]} if key[1] in repeats}
+    keys = sorted(keys | {(p, min(repeats)) for p in {p for p, _ in seen} - {p for p, _ in keys} if repeats})
+    known = [known_values(metric, side) for side in rows]
+    pairs = [key for key in keys if key in known[0] and key in known[1]]
     scores = [Fraction(repr(row[3])) for side in rows for row in side if row[2] == "scored"]
     low, high = min([Fraction(0), *scores]), max([Fraction(1), *scores])
     sign = 1 if limit["direction"] == "higher_is_better" else -1
     def damages(ends):
-        (left, first), (right, second) = (metric_values(metric, rows[i], expected[i], ends[i]) for i in (0, 1))
+        left, right = (metric_values(metric, keys if ends else pairs, known[i], ends and ends[i]) for i in (0, 1))
         shared = sorted(left.keys() & right.keys())
         groups = entry["clusters"] and [entry["clusters"][str(p)] for p in shared]
-        return [sign * (left[p] - right[p]) for p in shared], groups, [[side[p] for p in shared] for side in (left, right)], (first, second)
-    exact, groups, sides, shares = damages((None, None))
+        return [sign * (left[p] - right[p]) for p in shared], groups, [[side[p] for p in shared] for side in (left, right)]
+    exact, groups, sides = damages(None)
     if not exact: return None
-    possible, base, worse = len({p for p, _ in seen}), mean(sides[0]), [float(w) for w in exact]
+    possible, base, worse = len({p for p, _ in keys}), mean(sides[0]), [float(w) for w in exact]
+    shares = [sum(key in side for key in keys) / len(keys) for side in known]
     limits, guard = [] if limit["max_drop"] is None else [Fraction(repr(limit["max_drop"]))], limit["relative_guard_below"]
     if limit["max_relative_drop"] is not None and (not limits or guard is None or base < guard):
         limits.append(Fraction(repr(limit["max_relative_drop"])) * abs(Fraction(repr(float(base)))))
@@ -385,7 +385,7 @@ def recompute_metric(limit, entry, alpha):
     scale = None if metric in SPENT else max(1.0, *flat) - min(0.0, *flat)
     found = {"base": float(base), "candidate": float(mean(sides[1])), "damage": float(mean(exact)), "limit": most,
              "problems": len(worse), "possible": possible, "coverage": len(worse) / possible, "base_coverage": shares[0],
-             "candidate_coverage": shares[1], "clusters": len(set(groups)) if groups else None, "p_value": None,
+             "candidate_coverage": shares[1], "clusters": len(set(groups)) if groups else None, "p_value": None, "missing": len(keys) - len(pairs),
              **dict.fromkeys(("damage_lower", "damage_upper", "worst_damage", "worst_upper", "best_damage"))}
     below = {"upper": False, "worst": False, "worst_alone": False}
     if len(worse) > 1 and (scale is not None or max(worse) > min(worse)):
@@ -427,12 +427,15 @@ def verify_gate(audit, check):
     for key, one in found.items():
         status[key] = "MISSING" if one is None else status_of(*one, limits[key], adjusted[key], alpha)
         numbers = {"status": status[key], "tier": limits[key]["tier"], "lacking": lacking[key]}
-        numbers |= {} if one is None else {**one[0], "p_adjusted": adjusted[key]}
+        if one:
+            proof = limits[key]["require_significance"]
+            alike = status[key] == "PASS" and one[0]["missing"] > 0 and not one[1]["worst" if proof else "worst_alone"]
+            numbers |= {**one[0], "p_adjusted": adjusted[key], "proven": proof and status[key] in ("PASS", "BREACH"), "assumes_alike": alike}
         check.compare({k: v for k, v in told[key].items() if k in numbers or one}, numbers, f"{' '.join(key)}: ")
     stop = any(status[key] == "BREACH" or lacking[key] for key in needed)
     verdict = "NO-GO" if stop else "GO" if needed and all(status[key] == "PASS" for key in needed) else "INCONCLUSIVE"
-    head = {"verdict": verdict, "result": {"verdict": verdict, "alpha": alpha}}
-    check.compare({"verdict": audit["verdict"], "result": {k: audit["result"][k] for k in head["result"]}}, head, "")
+    told = {"verdict": audit["verdict"], "result": audit["result"]["verdict"], "alpha": audit["result"]["alpha"]}
+    check.compare(told, {"verdict": verdict, "result": verdict, "alpha": alpha}, "")
 # ---------------------------------------------------------------- two arms
 FIELDS = ("total_cost_usd", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 COUNTS = ("step_count", "tool_call_count", "acceptance_cmd_count")
@@ -468,8 +471,7 @@ def arm_summary(arm, runs):
             "total_cost_usd": rounded(cost), "avg_cost_usd": rounded(cost / len(known["cost_usd"]) if cost is not None else None),
             "solved_per_dollar": rounded(paid / cost if cost else None),
             **{f"median_{name}": rounded(median(known[name]) if known[name] else None) for name in list(DELTAS)[1:]}}
-def headline_ends(values, tasks, level, scale):
-    """The headline interval of a mean over at least two tasks; None where there is no spread to estimate from."""
+def headline_ends(values, tasks, level, scale):  # The interval of a mean over at least two tasks; None where there is no spread to estimate from
     centre, (sums, sizes) = mean(values), grouped(values, tasks)
     rest, root = deviations(sums, sizes), sqrt(len(sums))
     same = max(map(abs, rest)) <= 1e-12 * max(map(abs, sums))
@@ -509,7 +511,8 @@ def verify_ab(audit, check, data):
     told, options, arms = audit["result"], audit["options"], [one["arm"] for one in audit["result"]["arm_summaries"]]
     runs, failed = read_runs(data, arms, options.get("null_as_zero"))
     result = {"arm_summaries": [arm_summary(arm, list(runs[arm].values())) for arm in arms], "excluded_infra_failures": failed,
-              "effective_run_count": sum(map(len, runs.values())), "decision": "insufficient data",
+              "effective_run_count": sum(map(len, runs.values())), "run_count": sum(map(len, runs.values())) + failed,
+              "decision": "insufficient data",
               **{name: options[name] for name in ("seed", "require_significance") if name in options}}
     if len(arms) == 2 and all(runs.values()): result |= recompute_arms(told, options, runs, arms)
     check.compare(told, result, "")
@@ -522,17 +525,18 @@ def recompute_arms(told, options, runs, arms):
         kept = [(task, a - b) for task, a, b in both if None not in (a, b)]
         values, tasks, exact = [float(d) for _, d in kept], [task for task, _ in kept], [d for _, d in kept]
         centres = [rounded(statistic(exact)) if exact else None for statistic in (mean, median)]
-        for known_as in {label, label.replace("_count_delta", "_delta")}:  # the names of release 0.1 stand beside the present ones
+        names = {label, label.replace("_count_delta", "_delta")}  # the names of release 0.1 stand beside the present ones
+        for known_as in names:
             paired |= {f"mean_{known_as}": centres[0], f"median_{known_as}": centres[1]}
             paired["pairs_with_value"][known_as] = len(exact)
         level = (told["intervals"][label]["mean_bootstrap"] or {"confidence_level": 0.95})["confidence_level"]
-        intervals[label] = delta_intervals(values, tasks, level, 1.0 if name == "success" else None, centres)
+        intervals |= dict.fromkeys(names, delta_intervals(values, tasks, level, 1.0 if name == "success" else None, centres))
         if not exact: continue
         wins, losses = sum(v > 0 for v in values), sum(v < 0 for v in values)
         sums, said = grouped(values, tasks)[0], told["tests"][label]
-        tests[label] = {"tasks": len(sums), "mean": centres[0], "pairs": len(values), "by_task_p_value": by_flips(sums),
-                        "p_value": by_flips(values), "statistic": centres[0], "proven": None, "p_holm": None}
-        if name == "success": tests[label] |= {"statistic": wins, "wins": wins, "losses": losses}
+        test = {"tasks": len(sums), "mean": centres[0], "pairs": len(values), "by_task_p_value": by_flips(sums),
+                "p_value": by_flips(values), "statistic": centres[0], "proven": None, "p_holm": None}
+        tests |= {one: test | ({"statistic": wins, "wins": wins, "losses": losses} if name == "success" else {}) for one in names}
         by_task[label] = agreed(said["by_task_p_value"], tests[label]["by_task_p_value"])
     tested = [DELTAS[name] for name in GATES.values() if DELTAS[name] in by_task]
     for label, p in zip(tested, stepped([by_task[label] for label in tested]), strict=True):
@@ -582,17 +586,15 @@ def main(args):
     except (IndexError, OSError, ValueError, KeyError, TypeError) as error:
         print(f"not an audit file of version 2: {error!r}", file=sys.stderr)
         return 66 if isinstance(error, FileNotFoundError) else 65
-    problem = status = None
-    try: verify(audit, check, "--inputs" in args)
+    try: problem = status = verify(audit, check, "--inputs" in args)  # None when it could be verified
     except Unusable as error: problem, status = error.args
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OSError, EOFError) as error:
         problem, status = f"the parts of the file do not fit together ({error!r})", 65
     print("".join(f"DIFFERS {line}\n" for line in check.wrong), end="")
-    if problem: print(f"cannot verify: {problem}", file=sys.stderr)
-    if problem: return status
+    if problem: return print(f"cannot verify: {problem}", file=sys.stderr) or status
     print(f"{audit['kind']} {audit['verdict']}: {check.count} numbers recomputed, {len(check.wrong)} differ")
     places = ", ".join(f"{place} ({count})" if count > 1 else place for place, count in sorted(check.left.items()) if count)
-    print(f"not recomputed: {check.left.total()} numbers{': ' if places else ''}{places}")
-    print("not checked: sentences, reasons and other words; options, limits and samples are taken as they stand")
+    print(f"not recomputed: {check.left.total()} numbers{': ' if places else ''}{places}\nnot checked: sentences, reasons and other words; "
+          "options, limits and samples are taken as they stand")
     return 1 if check.wrong else 0
 if __name__ == "__main__": sys.exit(main(sys.argv[1:]))

@@ -132,6 +132,18 @@ def test_few_tasks_need_more_tasks_not_repeats() -> None:
     assert any("no gate can be proven, however many repeats" in step for step in steps)
 
 
+def test_one_task_says_nothing_about_how_many_more_would_do() -> None:
+    """Its spread between tasks is unknown, so no number of further tasks can be promised."""
+    records = [
+        row("t", arm, repeat, success=arm == "with_tool", duration_seconds=seconds + repeat / 10)
+        for arm, seconds in (("with_tool", 10.0), ("without_tool", 20.0))
+        for repeat in range(1, 6)
+    ]
+    report = analyze(records)
+    assert [one.more_tasks for one in report.readiness.outlook] == [None, None, None]
+    assert not any("would settle" in step for step in next_steps(report))
+
+
 def test_tasks_that_differ_need_more_tasks() -> None:
     """Mean 1 and standard deviation s among task means: a test at 0.05/3 with 80% power needs about
     ((z(1 − 0.05/6) + z(0.8)) · s)² tasks; Student's quantiles add a few."""

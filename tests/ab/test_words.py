@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.ab_rows import row
 
 from evenhand.ab import analyze
-from evenhand.ab.narrative import next_steps, verdict_line
+from evenhand.ab.narrative import next_steps, reasons, verdict_line
 from evenhand.ab.numbers import counted, p_text, percent, shown, signed
 from evenhand.ab.profile import MAX_TASKS, MAX_VALUES
 
@@ -152,3 +152,16 @@ def test_pictures_stay_small() -> None:
     assert (drawn[0], drawn[-1]) == (seconds[0], seconds[-1])
     assert drawn == sorted(drawn)
     assert drawn[1000] in seconds[1295:1305]  # 1000/1999 of the way through 2,600 values
+
+
+def test_what_did_not_move_explains_nothing() -> None:
+    """The treatment is slower: steps moved and are listed beside it, tool calls did not."""
+    records = [
+        row(f"t{task}", arm, repeat, duration_seconds=seconds, step_count=steps, tool_call_count=4)
+        for task in range(3)
+        for arm, seconds, steps in (("with_tool", 20.0, 7), ("without_tool", 10.0, 5))
+        for repeat in (1, 2)
+    ]
+    lines = reasons(analyze(records))
+    assert any(line.strip().startswith("steps: +2 per pair") for line in lines)
+    assert not any(line.strip().startswith(("tool calls", "cache-read tokens")) for line in lines)

@@ -2,6 +2,7 @@
 
 import errno
 import importlib
+import re
 import socket
 import subprocess
 import sys
@@ -291,3 +292,35 @@ def test_the_help_names_every_status() -> None:
 
 def test_errno_of_a_full_disk_is_output() -> None:
     assert errno.ENOSPC in app.CANNOT_WRITE
+
+
+def table_of(name: str) -> list[list[str]]:
+    """The cells of a marked table of docs/reference.md, without its head."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
+    text = page.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.strip().splitlines()[2:]]
+
+
+def test_the_documentation_lists_every_status() -> None:
+    assert [int(row[0]) for row in table_of("exit statuses")] == [status.value for status in Exit]
+
+
+def test_the_documentation_says_of_every_command_what_0_1_and_2_mean() -> None:
+    told: dict[str, list[list[str]]] = {}
+    for row in table_of("results by command"):
+        for name in re.findall("`([^`]+)`", row[0]):
+            told.setdefault(name.removesuffix(" --strict"), []).append(row[1:])
+    assert set(told) == {" ".join(path) for path in EVERY}
+    assert told["compare"][1] == ["PASS", "BLOCK", "WARN or INCONCLUSIVE"]
+    assert told["gate"] == [["GO", "NO-GO", "INCONCLUSIVE"]]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [Exit.USAGE, Exit.DATA, Exit.NO_INPUT, Exit.UNAVAILABLE, Exit.INTERNAL],
+    ids=lambda status: status.name,
+)
+def test_the_pages_of_the_commands_name_the_common_statuses(status: Exit) -> None:
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    for page in ("compare.md", "evaluation.md", "ab.md"):
+        assert re.search(rf"\b{status.value}\b", (docs / page).read_text(encoding="utf-8")), page

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.runs import run, single, usage
 
+from evenhand.compare import compare_runs
 from evenhand.compare.gate import GateReport, run_gate
 from evenhand.compare.junit import gate_junit
 from evenhand.compare.policy import parse_policy
@@ -205,3 +206,72 @@ def test_reports_tell_the_same_story() -> None:
     text = gate_markdown(report)
     assert "NO-GO" in text
     assert "| a | mean\\_reward | supporting | ❌ BREACH |" in text
+
+
+def test_gate_and_compare_pair_the_same_samples() -> None:
+    """One repeat against four, and a repeat that one side failed: the damage is compare's delta with its sign turned."""
+    rng = np.random.default_rng(278)
+    base = {n: [float(rng.random() < 0.7)] for n in range(80)}
+    more = {n: [float(rng.random() < 0.6) for _ in range(4)] for n in range(80)}
+    report = one("{max_drop: 0.05}", run(base), run(more))
+    assert report.gates[0].damage == pytest.approx(-compare_runs(run(base), run(more)).delta.value)
+    assert (
+        "a: one side has repeats that the other never made: only the shared repeats are compared"
+        in report.notes
+    )
+    both: dict[int, list[float | None]] = {n: [1.0, 0.5] for n in range(80)}
+    gaps = {n: [0.5, None if n % 2 else 0.5] for n in range(80)}
+    gate = one("{max_drop: 0.05}", run(both), run(gaps)).gates[0]
+    # Even problems: (1 + 0.5)/2 − 0.5 = 0.25; of the odd ones only the first repeat is there on both sides: 0.5.
+    assert gate.damage == pytest.approx(0.375)
+    assert gate.damage == pytest.approx(-compare_runs(run(both), run(gaps)).delta.value)
+    assert (gate.missing, gate.base_coverage, gate.candidate_coverage) == (40, 1.0, 0.75)
+
+
+def test_go_says_that_it_assumes_something_about_missing_samples() -> None:
+    values: list[float | None] = [1.0] * 1000
+    gaps: list[float | None] = [*values[:985], *[None] * 15]
+    sure = one("{max_drop: 0.05}", run(single(values)), run(single(gaps)))
+    assert (sure.verdict, sure.sentence) == ("GO", "Ship: the gated metric is within its limit.")
+    assert "the 15 missing samples cannot change that, even at worst" in sure.gates[0].reasons[0]
+    assert not sure.gates[0].assumes_alike
+    # The worst case is a drop of 15 in 1,000, and its bound is above 2 points.
+    near = one("{max_drop: 0.02}", run(single(values)), run(single(gaps)))
+    assert near.verdict == "GO"
+    assert near.sentence.endswith("; this assumes that the missing samples of a are like the others.")
+    assert "this assumes that the 15 missing samples are like the others" in near.gates[0].reasons[0]
+    assert near.gates[0].assumes_alike
+    strict = one("{max_drop: 0.02, min_coverage: 1}", run(single(values)), run(single(gaps)))
+    assert strict.verdict == "INCONCLUSIVE"
+
+
+def test_what_the_estimate_alone_decides_is_marked_as_not_proven() -> None:
+    alone = "{max_drop: 0.05, require_significance: false}"
+    go = one(alone, scores(20, 20), scores(20, 20))
+    assert (
+        go.sentence
+        == "Ship: the gated metric is within its limit (not proven: the policy lets the estimate decide)."
+    )
+    stop = one(alone, scores(3, 3), scores(3, 3, flipped=3))
+    assert stop.sentence.endswith(
+        "by more than is tolerated (not proven: the policy lets the estimate decide)."
+    )
+
+
+def test_too_few_problems_are_told() -> None:
+    few = one("{max_drop: 0.05}", scores(20, 20), scores(20, 20)).gates[0]
+    assert any("20 problems are too few" in words and "at least 59" in words for words in few.reasons)
+    lost = one("{max_drop: 0.05}", scores(3, 3), scores(3, 3, flipped=3)).gates[0]
+    assert not any("too few" in words for words in lost.reasons)  # more than the limit is lost already
+    single_one = one("{max_drop: 0.05}", scores(1, 1), scores(1, 1)).gates[0]
+    assert "coverage 100%: the only problem is there on both sides" in single_one.reasons
+
+
+def test_judged_scores_carry_a_note() -> None:
+    bundle = Bundle(
+        benchmark=BenchmarkSummary(name="a", samples=100), hashes={"judge": "x"}, schema_version=1
+    )
+    both = run(single([1.0] * 100), bundle=bundle)
+    assert any("the scores are a judge's" in note for note in one("{max_drop: 0.05}", both, both).notes)
+    assert any("the scores are a judge's" in words for words in compare_runs(both, both).caveats)
+    assert not one("{max_drop: 0.05}", scores(100, 100), scores(100, 100)).notes

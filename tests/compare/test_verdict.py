@@ -6,6 +6,7 @@ from tests.runs import run, single
 from evenhand.compare import Options, compare_runs
 from evenhand.compare.pairing import pair_runs
 from evenhand.compare.verdict import Evidence, decide
+from evenhand.metrics.power import mcnemar_power
 from evenhand.metrics.types import Interval
 
 WHOLE = pair_runs(run(single([1.0] * 100)), run(single([1.0] * 100))).coverage
@@ -55,7 +56,19 @@ def test_a_proven_block_does_not_doubt_itself() -> None:
     assert "tolerated drop 5.0 points: the whole interval lies beyond it" in verdict.reasons
     assert not any("not ruled out" in words for words in verdict.reasons)
     near = decide(evidence(-0.11, -0.06, -0.01, 0.01))
-    assert "tolerated drop 5.0 points: the estimate lies beyond it" in near.reasons
+    assert (
+        "tolerated drop 5.0 points: the estimate lies beyond it, the interval reaches within it"
+        in near.reasons
+    )
+    assert near.sentence == (
+        "The candidate is really worse: by 6.0 points as measured, more than the 5.0 points that are tolerated; that the "
+        "true drop is larger than tolerated is not proven."
+    )
+    within = decide(evidence(-0.07, -0.04, -0.01, 0.01))
+    assert within.sentence == (
+        "The candidate is really worse, by 4.0 points as measured; that the true drop is within the 5.0 points that are "
+        "tolerated is not proven."
+    )
 
 
 def test_what_is_not_shown_is_called_not_proven() -> None:
@@ -73,6 +86,21 @@ def test_methods_are_explained_where_they_are_named() -> None:
 def test_a_drop_just_beyond_the_tolerance_is_told_with_enough_digits() -> None:
     found = compare_runs(run(single([0.8] * 300)), run(single([0.7499] * 300)), Options(max_drop=0.05))
     assert found.verdict.name == "BLOCK"
-    assert "by 5.01 points, more than the 5.0 points" in found.verdict.sentence
+    assert "by 5.01 points as measured, more than the 5.0 points" in found.verdict.sentence
     tie = compare_runs(run(single([0.8] * 300)), run(single([0.75] * 300)), Options(max_drop=0.05))
     assert tie.verdict.name == "WARN"
+
+
+@pytest.mark.parametrize("changed", [0, 1, 3, 8, 20])
+@pytest.mark.parametrize("max_drop", [0.02, 0.05, 0.1])
+def test_the_advised_number_of_problems_has_the_power_that_it_promises(changed: int, max_drop: float) -> None:
+    """As many more problems, if as many differ: exact McNemar then sees the drop in 80 % of cases or more."""
+    n = 60
+    moved = [1.0 - (k % 2) if k < changed else 1.0 for k in range(n)]
+    base = [float(k % 2) if k < changed else 1.0 for k in range(n)]
+    found = compare_runs(run(single(base)), run(single(moved)), Options(max_drop=max_drop))
+    more = found.evidence.more_problems
+    assert more is not None
+    assert mcnemar_power(max_drop, changed / n, n + more) >= 0.8
+    if more:
+        assert mcnemar_power(max_drop, changed / n, n + more) <= 0.98  # and not many times too many

@@ -17,9 +17,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from docs_site.pictures import pictures
 from tests.real_parts import need
+from tests.runs import single, write_run
 
 from evenhand.models.config import EndpointConfig
 from evenhand.models.connect import connect
@@ -37,6 +39,9 @@ FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re
 MOCK_URL = re.compile(r"http://127\.0\.0\.1:800[0-9]/v1")
 """Stands on the pages for a model's address."""
 PATIENCE = 300.0
+VERIFIER = ROOT / "tools" / "verify_verdict.py"
+VERDICT = re.compile(r"^evenhand (?:compare|gate|ab analyze) [^|&#]*")
+"""A command that ends in a verdict, without what follows it in the shell."""
 
 
 class Block(NamedTuple):
@@ -139,6 +144,26 @@ def _commands(text: str) -> list[str]:
     return [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
 
 
+def verify_verdict_of(command: str, folder: Path, env: dict[str, str] | None = None) -> bool:
+    """Whether the command ends in a verdict; if so, its audit file must agree with the verifier in every number."""
+    found = VERDICT.match(command)
+    if found is None or "--sequential" in command or "--policy-schema" in command:
+        return False
+    words = [*found.group().split()[1:], "--audit", "audit.json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "evenhand", *words],
+        cwd=folder, env=env, capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode in (0, 1, 2), f"{command}\n{done.stderr}"
+    told = subprocess.run(
+        [sys.executable, "-I", "-S", VERIFIER, "audit.json", "--inputs"],
+        cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert told.returncode == 0, f"{command}\n{told.stdout}{told.stderr}"
+    assert " 0 differ" in told.stdout
+    return True
+
+
 @contextmanager
 def running(command: str, folder: Path, env: dict[str, str]) -> Iterator[None]:
     """A server in a terminal of its own, from the line that has its address until the end of the page."""
@@ -171,7 +196,10 @@ def _free_port() -> int:
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_the_tutorial_works_from_start_to_end(page: Path, tmp_path: Path) -> None:
-    """Files are written, commands run in order, servers beside them; what is shown as output is printed."""
+    """Files are written, commands run in order, servers beside them; what is shown as output is printed.
+
+    Commands that end in a verdict are run once more with `--audit`, and the verifier agrees with each.
+    """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {"PATH": path, "HOME": str(tmp_path), "LANG": "C.UTF-8", "EVENHAND_GRPC_PORT": "off"}
     ports: dict[str, str] = {}
@@ -184,7 +212,7 @@ def test_the_tutorial_works_from_start_to_end(page: Path, tmp_path: Path) -> Non
         return text
 
     printed = ""
-    ran = 0
+    ran = verdicts = 0
     with ExitStack() as stack:
         for language, title, shown in blocks(page):
             text = moved(shown)
@@ -209,8 +237,12 @@ def test_the_tutorial_works_from_start_to_end(page: Path, tmp_path: Path) -> Non
                 if language == "bash":
                     pairs = (one.partition("=") for one in kept.read_text().split("\0") if one)
                     env = {name: value for name, _, value in pairs}
+                    verdicts += sum(verify_verdict_of(line, tmp_path, env) for line in _commands(text))
                 ran += 1
     assert ran >= 3
+    assert verdicts == len(
+        re.findall(r"^evenhand (?:compare|gate|ab analyze) ", page.read_text(), re.MULTILINE)
+    )
 
 
 def test_the_pictures_are_up_to_date() -> None:
@@ -245,7 +277,7 @@ def test_commands_for_files_of_other_tools_work(shared_data: Path, tmp_path: Pat
             (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
     (tmp_path / "policy.yaml").write_text("version: 1\ndefaults: {max_drop: 0.02}\n", encoding="utf-8")
     page = (DOCS / "from-other-tools.md").read_text(encoding="utf-8")
-    ran = 0
+    ran = verdicts = 0
     for line in re.findall(r"^    evenhand (.*)$", page, re.MULTILINE):
         words = line.partition("#")[0].split()
         if " ".join(words).startswith(SERVES):
@@ -256,5 +288,31 @@ def test_commands_for_files_of_other_tools_work(shared_data: Path, tmp_path: Pat
         )  # fmt: skip
         assert done.returncode in ((0, 1, 2) if words[0] == "gate" else (0,)), f"{line}\n{done.stderr}"
         assert done.stdout.strip(), line
+        verdicts += verify_verdict_of(f"evenhand {' '.join(words)}", tmp_path)
         ran += 1
     assert ran >= 7
+    assert verdicts >= 5
+
+
+def test_verdicts_of_the_pages_on_comparing_are_verified(tmp_path: Path) -> None:
+    """The commands of compare.md, evaluate.md and ab.md, on runs under the names on the pages."""
+    rng = np.random.default_rng(278)
+    for place, name in enumerate(("base", "candidate", "before", "after")):
+        scores = [float(rng.random() < 0.8 - 0.05 * place) for _ in range(90)]
+        file = write_run(tmp_path / "runs" / name, single(scores), name="gpqa") / "results.jsonl"
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        for row in rows:
+            row["metadata"] = {"passage_id": f"p{row['problem_idx'] % 30}"}
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (tmp_path / "collected.jsonl").write_text(ab_records(), encoding="utf-8")
+    policy = re.search(
+        r"^```yaml\n(version: 1\n.*?)^```", (DOCS / "compare.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert policy is not None
+    (tmp_path / "policy.yaml").write_text(policy.group(1), encoding="utf-8")
+    found = 0
+    for page in ("compare.md", "evaluate.md", "ab.md"):
+        for line in re.findall(r"^    (evenhand .*?)(?:   .*)?$", (DOCS / page).read_text(), re.MULTILINE):
+            if "runs/c" not in line.split() and "--scorer" not in line:  # three runs have no verdict
+                found += verify_verdict_of(line, tmp_path)
+    assert found >= 6

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import math
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +15,20 @@ import pytest
 
 import evenhand
 from evenhand import Result, aevaluate, evaluate
-from evenhand.core.errors import Incomparable, InputError, OptionError, RunConflict, UnknownName
+from evenhand.core.errors import (
+    Incomparable,
+    InputError,
+    OptionError,
+    OutputError,
+    RunConflict,
+    UnknownName,
+)
 from evenhand.core.outcome import Failed, Scored, Tally, Unscored
 from evenhand.evaluation.threads import TooManyAbandoned
 from evenhand.testing import MockModel
 from evenhand.testing.script import with_nonce
+
+VERIFIER = Path(__file__).resolve().parents[2] / "tools" / "verify_verdict.py"
 
 DATA = [
     {"input": str(n), "expected": str(2 * n), "metadata": {"category": "even" if n % 2 == 0 else "odd"}}
@@ -484,6 +495,20 @@ def test_a_shown_drop_within_the_margin_is_not_worse_than_it() -> None:
     )
     assert found.verdict == "WARN"
     assert found
+
+
+def test_a_verdict_leaves_an_audit_that_verifies(tmp_path: Path) -> None:
+    base = evaluate(MANY, same, ["exact_match", "token_f1"])
+    worse = evaluate(MANY, lambda text: "x" if len(text) % 2 == 0 else text, ["exact_match", "token_f1"])
+    for place, found in enumerate((worse.compare(base), base.compare(base, scorer="exact_match"))):
+        file = found.save_audit(tmp_path / f"audit-{place}.json")
+        told = subprocess.run(
+            [sys.executable, "-I", "-S", VERIFIER, file], capture_output=True, text=True, timeout=300
+        )
+        assert told.returncode == 0, told.stdout + told.stderr
+        assert "not recomputed: 0 numbers" in told.stdout
+    with pytest.raises(OutputError, match="cannot be written"):
+        base.compare(base).save_audit(tmp_path / "none" / "audit.json")
 
 
 def test_a_result_is_saved_loaded_and_compared_by_the_commands(tmp_path: Path) -> None:

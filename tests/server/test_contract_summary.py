@@ -11,7 +11,15 @@ from evenhand.store.project_summary import summarise_project
 
 def test_an_empty_project(client: Client) -> None:
     got = client.get(f"/v1/projects/{client.project}/summary").body
-    nothing = {"count": 0, "error_count": 0, "error_rate": 0, "avg_duration_ms": None}
+    nothing = {
+        "count": 0,
+        "error_count": 0,
+        "error_rate": 0,
+        "avg_duration_ms": None,
+        "tokens": 0,
+        "cost_usd": None,
+        "cost_known_share": None,
+    }
     assert got["traces"] == {"last_24h": nothing, "last_7d": nothing}
     assert got["experiments"] == {
         "created_count": 0,
@@ -32,8 +40,26 @@ def test_traces_are_counted_with_errors_and_durations_of_roots(client: Client) -
     )
     got = client.get(f"/v1/projects/{client.project}/summary").body["traces"]
     # 1 of 3 traces: 0.333 to three decimals; roots with a duration: (1000 + 2000) / 2
-    expected = {"count": 3, "error_count": 1, "error_rate": 0.333, "avg_duration_ms": 1500}
+    expected = {
+        "count": 3,
+        "error_count": 1,
+        "error_rate": 0.333,
+        "avg_duration_ms": 1500,
+        "tokens": 0,
+        "cost_usd": None,
+        "cost_known_share": None,
+    }
     assert got == {"last_24h": expected, "last_7d": expected}
+
+
+def test_the_cost_says_for_which_share_of_the_calls_it_is_known(client: Client) -> None:
+    trace, root = client.trace(tokens_input=5, cost_usd=0.25)
+    client.spans(
+        span(trace_id=trace, parent_span_id=root, tokens_output=7, cost_usd=0.5),
+        span(trace_id=trace, parent_span_id=root, tokens_output=1),
+    )
+    got = client.get(f"/v1/projects/{client.project}/summary").body["traces"]["last_24h"]
+    assert (got["tokens"], got["cost_usd"], got["cost_known_share"]) == (13, 0.75, 0.667)
 
 
 def test_the_windows_end_after_24_hours_and_7_days(client: Client, shared_service: ServiceUnderTest) -> None:

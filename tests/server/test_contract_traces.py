@@ -315,6 +315,37 @@ def test_after_and_before_narrow_the_list(client: Client) -> None:
     assert client.get("/v1/traces", project_id=client.project, after="never").code == "INVALID_REQUEST"
 
 
+def test_traces_are_found_by_the_time_they_tell_of(client: Client) -> None:
+    """An import brings old traces late: their own time decides, also their order and the pages."""
+    made = {}
+    for year in (2021, 2024, 2019, 2022):
+        made[year], root = client.trace(start_time=f"{year}-05-05T10:00:00Z")
+    # A span that began earlier moves its trace back.
+    client.spans(span(trace_id=made[2022], parent_span_id=root, start_time="2018-05-05T10:00:00Z"))
+
+    def listed(**asked: str) -> list[str]:
+        found: list[str] = []
+        cursor = None
+        while True:
+            page = client.get("/v1/traces", project_id=client.project, limit=1, cursor=cursor, **asked)
+            found += ids(page)
+            cursor = page.body["next_cursor"]
+            if cursor is None:
+                return found
+
+    assert listed(started_after="2018-01-01T00:00:00Z") == [made[2024], made[2021], made[2019], made[2022]]
+    assert listed(started_after="2019-05-05T10:00:00Z") == [made[2024], made[2021]]
+    assert listed(started_before="2019-05-05T10:00:00Z") == [made[2022]]
+    assert listed(started_after="2019-01-01T00:00:00Z", started_before="2022-01-01T00:00:00Z") == [
+        made[2021],
+        made[2019],
+    ]
+    assert listed(started_after="2018-01-01T00:00:00Z", before="2020-01-01T00:00:00Z") == []
+    assert listed(started_after="2018-01-01T00:00:00Z", has_error="true") == []
+    assert client.get(f"/v1/traces/{made[2022]}").body["started_at"] == "2018-05-05T10:00:00.000Z"
+    assert client.get("/v1/traces", project_id=client.project, started_after="soon").code == "INVALID_REQUEST"
+
+
 def test_has_error_in_queue_name_model_and_duration_narrow_the_list(client: Client) -> None:
     plain, _ = client.trace(end_time="2026-02-21T22:00:01Z")
     failed, _ = client.trace(error={"message": "x"}, name="failing")

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from tests.ab_suites import wait_for
+from tests.postgres import PostgresServer
 from tests.server.test_contract_jobs import CONFIG, JudgeModel, ask, judging
 from tests.server.test_metrics_page import samples
-from tests.service_harness import ADMIN_TOKEN, Client, ServerProcess
+from tests.service_harness import ADMIN_TOKEN, Client, ServerProcess, span
 
 from evenhand.testing.faults import FaultPlan
 
@@ -131,6 +132,32 @@ def test_who_waits_for_a_job_of_a_stopping_server_gets_its_202(tmp_path: Path) -
         [reply] = replies
         assert reply.status == 202
         assert reply.body["job_id"]
+
+
+def test_an_outage_of_the_database_is_one_warning_and_its_end_one_line(tmp_path: Path) -> None:
+    with PostgresServer() as postgres, postgres.database() as url:
+        server = ServerProcess(url, folder=tmp_path)
+        server.start()
+        try:
+            with closing(Client(server.address, ADMIN_TOKEN)) as client:
+                assert client.spans(span()).status == 201
+                with postgres.away():
+                    for _ in range(20):
+                        assert client.get("/readyz").status == 503
+                        refused = client.spans(span())
+                        assert (refused.status, refused.code) == (503, "UNAVAILABLE")
+                        assert refused.headers["retry-after"]
+                wait_for(lambda: client.get("/readyz").status == 200)
+                assert client.spans(span()).status == 201
+        finally:
+            server.stop()
+    said = [line for line in lines(server) if line["level"] != "info" and "gRPC" not in line["message"]]
+    assert [(line["level"], line["message"]) for line in said] == [
+        ("warning", "the database does not answer")
+    ]
+    assert said[0]["database"] == url.replace("postgres@", "")
+    [back] = [line for line in lines(server) if line["message"] == "the database answers again"]
+    assert back["seconds"] > 0
 
 
 def test_a_judge_that_does_not_answer_is_a_warning(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import format_trace_id
-from tests.postgres import free_port
+from tests.postgres import PostgresServer, free_port
 from tests.service_harness import ADMIN_TOKEN, Client, ServerProcess
 
 from evenhand.cli.serve import command
@@ -30,17 +30,21 @@ METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 OURS = (("authorization", f"Bearer {ADMIN_TOKEN}"), ("x-project-id", "shop"))
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, int]]:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def servers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[ServerProcess, int]]:
     folder, port = tmp_path_factory.mktemp("grpc"), free_port()
-    server = ServerProcess(
-        f"sqlite:///{folder}/e.db", folder=folder, options=["--grpc-port", str(port), "--log-level", "info"]
-    )
-    server.start()
-    try:
+    with ExitStack() as stack:
+        url = f"sqlite:///{folder}/e.db"
+        if request.param == "postgresql":
+            postgres: PostgresServer = request.getfixturevalue("postgres_server")
+            url = stack.enter_context(postgres.database())
+        options = ["--grpc-port", str(port), "--log-level", "info"]
+        server = ServerProcess(url, folder=folder, options=options)
+        server.start()
+        stack.callback(server.stop)
         yield server, port
-    finally:
-        server.stop()
 
 
 @pytest.fixture

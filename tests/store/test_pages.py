@@ -32,6 +32,7 @@ from evenhand.store.scoring_rules import list_rules
 from evenhand.store.targets import Target, TargetName, find_targets
 from evenhand.store.tokens import list_tokens
 from evenhand.store.trace_marks import mark_of
+from evenhand.store.trace_totals import TraceTotals, totals_between
 from evenhand.store.traces import TraceFilter, find_trace, get_trace, list_queue, list_traces
 
 INSTANT = "2026-01-01T00:00:00.000Z"
@@ -102,11 +103,14 @@ TABLES = {
     ),
     "traces": Table(
         "trace_key, project_id, id, created_at, root_span_id, root_name, root_duration_ms, metadata, facets, models,"
-        " span_count, error_count, tokens, queue_key, annotation_count",
+        " span_count, error_count, tokens, queue_key, annotation_count, started_us",
         lambda who, n: (
             key(n), who, f"trace {n}", "", "root", f"name {n % 7}", float(n % 900), "{}", f'\n["k","{n % 5}"]\n',
-            f'\n"m{n % 3}"\n', 1, int(n % 10 == 0), 5, key(n), int(n % 8 == 0),
+            f'\n"m{n % 3}"\n', 1, int(n % 10 == 0), 5, key(n), int(n % 8 == 0), n,
         ),
+    ),
+    "trace_totals": Table(
+        f"project_id, stretch, {', '.join(TraceTotals._fields)}", lambda who, n: (who, key(n), *TraceTotals(1))
     ),
     "trace_marks": Table(
         "project_id, mark, stretch", lambda who, n: (who, mark_of("name", f"name {n % 7}"), key(n))
@@ -138,6 +142,7 @@ def fill(url: str, who: str) -> None:
         for name, table in TABLES.items():
             values = [value for n in OWNERS[who] for value in table.row(who, n)]
             connection.insert_many(name, {}, table.columns.split(", "), values)
+        connection.run("INSERT INTO span_blocks (number, span_count) VALUES (0, 1) ON CONFLICT DO NOTHING")
 
 
 Question = Callable[[Connection, str, str | None], Any]
@@ -237,8 +242,16 @@ LISTS: dict[str, Question] = {
     "traces by model": traces(model="m1"),
     "traces by duration": traces(min_duration_ms=500.0),
     "traces by metadata": traces(metadata=(("k", "3"),)),
+    "traces by their own time": lambda c, who, place: list_traces(
+        c,
+        project_id=who,
+        narrow=TraceFilter(started_after=OWNERS[who][0], started_before=OWNERS[who][-1]),
+        before=None if place is None else f"{int(place)} {place}",
+        limit=PAGE,
+    ),
     "a trace": lambda c, who, place: get_trace(c, f"trace {OWNERS[who][2]}", scope=who),
     "a trace of any project": lambda c, who, place: find_trace(c, f"trace {OWNERS[who][3]}", scope=None),
+    "totals": lambda c, who, place: totals_between(c, who, key(OWNERS[who][0]), key(OWNERS[who][-1])),
     "a span": lambda c, who, place: find_targets(c, [TargetName("span", "root", who)]),
     "queue": lambda c, who, place: list_queue(c, project_id=who, status=None, after=place, limit=PAGE),
     "pending": lambda c, who, place: list_queue(c, project_id=who, status="pending", after=place, limit=PAGE),

@@ -258,7 +258,7 @@ def test_forged_arms_are_noticed_and_unreadable_records_are_named(tmp_path: Path
     assert told.returncode == 0, told.stdout + told.stderr
     left = told.stdout.partition("not recomputed: ")[2].splitlines()[0].partition(": ")[2].split(", ")
     named = {place.partition(" ")[0].partition(".")[0] for place in left}
-    assert named == {"data_quality", "readiness", "run_count", "task_count", "n_resamples"}
+    assert named == {"data_quality", "readiness", "task_count", "n_resamples"}
     steps = " ".join(json.loads(file.read_text())["steps"])
     assert all(name in steps for name in named)
     honest = file.read_text()

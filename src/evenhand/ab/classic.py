@@ -13,6 +13,7 @@ from evenhand.compare.compatibility import differences
 from evenhand.compare.coverage import coverage_words
 from evenhand.compare.gate import GateReport, GateVerdict, MetricCheck, Status
 from evenhand.compare.pairing import pair_runs
+from evenhand.compare.verdict import missing_words
 from evenhand.core.errors import Incomparable, InputError
 from evenhand.results import RunResults, SampleResult
 from evenhand.results.records import Usage
@@ -39,9 +40,11 @@ def classic_gate(
     coverage = pair_runs(base, candidate).coverage
     counted = [_counted(run) for run in (base, candidate)]
     known = all(have >= MIN_COVERAGE * scored for have, scored in counted)
-    if verdict == "GO" and not (
-        (coverage.reaches(MIN_COVERAGE) and known) or _holds_at_worst(base, candidate)
-    ):
+    missing = coverage.possible - coverage.pairs
+    holds = verdict == "GO" and _holds_at_worst(base, candidate)
+    if verdict == "GO" and missing:
+        sentence = f"{sentence.removesuffix('.')}{missing_words(missing, cleared=holds)}."
+    if verdict == "GO" and not ((coverage.reaches(MIN_COVERAGE) and known) or holds):
         verdict = "INCONCLUSIVE"
         sentence = (
             f"{analysis.decision} for the samples that were scored, but too much is missing: each side must have scored "

@@ -71,7 +71,8 @@ def reasons(report: Findings) -> list[str]:
         explained = explained or "p " in proof
         lines.append(_gate_line(gate) + proof)
         if gate.standing == "worse":
-            lines += [f"  {found.text}" for found in report.diagnostics if found.gate == gate.name]
+            moved = [one for one in report.diagnostics if one.gate == gate.name and (one.mean or one.median)]
+            lines += [f"  {one.text}" for one in moved]
     if report.require_significance and report.verdict == "mixed" and all(g.holds for g in report.gates):
         lines.append("Every gate holds, but not every one is proven, and significance is required.")
     return lines

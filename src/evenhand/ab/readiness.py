@@ -212,9 +212,11 @@ def _detectable(totals: TaskTotals) -> float | None:
 
 
 def _more_tasks(totals: TaskTotals, mean: float) -> int | None:
-    """How many more tasks would settle a gate, from the spread of the task means."""
+    """How many more tasks would settle a gate, from the spread of the task means; None where one task shows no spread."""
     count = len(totals)
-    spread = float(totals.means.std(ddof=1)) if count > 1 else 0.0
+    if count < 2:
+        return None
+    spread = float(totals.means.std(ddof=1))
     if mean == 0.0 or abs(mean) < spread * MAX_MORE_TASKS**-0.5:
         return None
     needed = required_n(abs(mean), spread, power=POWER, alpha=GATE_ALPHA) if spread > 0.0 else 0

@@ -1,6 +1,6 @@
 """`evenhand compare`: is the change real?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -23,8 +23,8 @@ from evenhand.compare.coverage import share_text
 from evenhand.compare.family import correct_together
 from evenhand.compare.many import ManyRuns, compare_many
 from evenhand.compare.sequential import SequentialComparison, compare_sequentially
-from evenhand.compare.stopping import in_asked_order, is_shuffled
-from evenhand.compare.verdict import EXIT_STATUS, VerdictName
+from evenhand.compare.stopping import in_asked_order
+from evenhand.compare.verdict import EXIT_STATUS, worst_verdict
 from evenhand.core.collecting import without_collection
 from evenhand.core.errors import Incomparable, InputError, OptionError
 from evenhand.core.secret import Secret
@@ -39,7 +39,6 @@ from evenhand.reports.comparison_markdown import (
 )
 from evenhand.results import RunResults, read_run
 
-SEVERITY: dict[VerdictName, int] = {"PASS": 0, "WARN": 1, "INCONCLUSIVE": 2, "BLOCK": 3}
 STYLES = {"PASS": "bold green", "WARN": "bold yellow", "INCONCLUSIVE": "bold yellow", "BLOCK": "bold red"}
 RESCORE_HINT = (
     "\nTo compare them all the same, score both sides' stored responses with one scorer "
@@ -175,7 +174,7 @@ def command(
                 found,
                 [pair for _, pair in compared],
                 options,
-                verdict=_worst([one.verdict.name for one in found], bool(left_out)),
+                verdict=worst_verdict((one.verdict.name for one in found), some_left_out=bool(left_out)),
                 left_out=left_out,
                 inputs=digests({"base": runs[0], "candidate": runs[1]}),
             )
@@ -214,8 +213,8 @@ def _looked_at(base: Path, candidate: Path, options: Options) -> tuple[list[Sequ
     from evenhand.evaluation.growing import is_growing, read_growing
 
     if is_growing(base) or is_growing(candidate):
-        grown = in_asked_order(read_growing(base), read_growing(candidate))
-        return [compare_sequentially(*grown, options, shuffled=is_shuffled(*grown))], []
+        first, second, shuffled = in_asked_order(read_growing(base), read_growing(candidate))
+        return [compare_sequentially(first, second, options, shuffled=shuffled)], []
     sides = load_sides(str(base), str(candidate))
     for name in sides.lonely:
         click.echo(f"Only on one side, not compared: {printable(name)}", err=True)
@@ -227,8 +226,8 @@ def _looked_at(base: Path, candidate: Path, options: Options) -> tuple[list[Sequ
     found = []
     for one, other in pairs:
         try:
-            pair = in_asked_order(one, other)
-            found.append(compare_sequentially(*pair, options, growing=False, shuffled=is_shuffled(*pair)))
+            first, second, shuffled = in_asked_order(one, other)
+            found.append(compare_sequentially(first, second, options, growing=False, shuffled=shuffled))
         except InputError as error:
             if len(pairs) == 1:
                 raise
@@ -249,7 +248,7 @@ def _show(
 ) -> int:
     if not found:
         raise InputError("there is nothing that can be compared")
-    worst = _worst([one.verdict.name for one in found], bool(left_out))
+    worst = worst_verdict((one.verdict.name for one in found), some_left_out=bool(left_out))
     if report is not None:
         save_text(report, _report_text(found, left_out, report.suffix))
     if format_ == "json":
@@ -268,13 +267,6 @@ def _show(
     return EXIT_STATUS[worst] if strict else 0
 
 
-def _worst(names: Iterable[VerdictName], some_left_out: bool) -> VerdictName:
-    verdicts = list(names)
-    if some_left_out:  # what could not be compared might have fallen
-        verdicts.append("INCONCLUSIVE")
-    return max(verdicts, key=SEVERITY.__getitem__)
-
-
 def _left_out_words(left_out: Sequence[str]) -> str:
     return f"Of the base's benchmarks these could not be compared: {', '.join(map(printable, left_out))}."
 
@@ -283,7 +275,7 @@ def _report_text(found: Sequence[Comparison], left_out: Sequence[str], suffix: s
     if suffix == ".md":
         parts = [comparison_markdown(one) for one in found]
         if left_out:
-            worst = _worst([one.verdict.name for one in found], True)
+            worst = worst_verdict((one.verdict.name for one in found), some_left_out=True)
             parts.insert(0, f"**Overall: {worst}.** {cell(_left_out_words(left_out))}\n")
         return "\n".join(parts)
     if len(found) > 1 or left_out:
@@ -425,7 +417,7 @@ def _print_many(out: Console, found: ManyRuns) -> None:
 def _show_sequential(
     found: Sequence[SequentialComparison], left_out: Sequence[str], format_: str, strict: bool
 ) -> int:
-    worst = _worst([one.verdict.name for one in found], bool(left_out))
+    worst = worst_verdict((one.verdict.name for one in found), some_left_out=bool(left_out))
     if format_ == "json":
         print_json({"verdict": worst, "left_out": list(left_out), "comparisons": list(found)})
     else:

@@ -22,7 +22,7 @@ FORMAT = "evenhand-audit"
 VERSION = 2
 COPIES = ("delta", "p_drop", "p_beyond", "max_drop", "coverage", "family")
 """Parts of a comparison's evidence that stand in the comparison too."""
-AB_NOT_RECOMPUTED = ("readiness", "data_quality", "run_count", "task_count", "n_resamples")
+AB_NOT_RECOMPUTED = ("readiness", "data_quality", "task_count", "n_resamples")
 """Advice on further runs, counts of what the records lack, and what the caller asked for."""
 COMPARE_STEPS = (
     "samples are paired by problem and repeat; a problem counts with the mean of its paired repeats",
@@ -155,7 +155,7 @@ def _comparison(
     return {
         "benchmark": found.benchmark,
         "samples": {"base": _samples(base), "candidate": _samples(candidate)},
-        "expected": expected_keys(mine, theirs, planned_keys(base, candidate)),
+        "expected": expected_keys(mine, theirs, expected=planned_keys(base, candidate)),
         "categories": {str(one.problem_idx): one.category for one in found.items if one.category is not None},
         "clusters": _clusters(base, candidate, options.cluster_field),
         "result": result,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from evenhand import metrics
-from evenhand.compare.compatibility import Change, differences, treatment, unknowns
+from evenhand.compare.compatibility import Change, differences, judge_words, treatment, uneven_words, unknowns
 from evenhand.compare.coverage import Coverage, Key, planned_keys, score_range
 from evenhand.compare.pairing import Pairing, Problem, pair_runs
 from evenhand.compare.verdict import Evidence, Family, Verdict, decide, fewest_units
@@ -29,6 +29,7 @@ from evenhand.metrics.power import (
     flip_minimum_detectable_effect,
     mcnemar_minimum_detectable_effect,
 )
+from evenhand.metrics.quantiles import normal_quantile
 from evenhand.metrics.types import Alternative, FloatArray, Interval, TestResult
 from evenhand.results import RunResults, SampleResult
 
@@ -58,7 +59,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_drop < float("inf"):
-            raise OptionError(f"max_drop must be at least 0, not {self.max_drop}")
+            raise OptionError(f"max_drop must be a finite number of at least 0, not {self.max_drop}")
         if not 0 <= self.min_coverage <= 1:
             raise OptionError(f"min_coverage must be between 0 and 1, not {self.min_coverage}")
         if not 0.5 <= self.confidence_level < 1:
@@ -233,7 +234,9 @@ def compare_runs(
         max_drop=options.max_drop,
         coverage=coverage,
         min_coverage=options.min_coverage,
-        more_problems=_more_units(_spread(deltas, groups), units, effect, scale, options),
+        more_problems=_more_units(
+            _spread(deltas, groups), units, effect, scale, options, _changed_share(pairing, deltas, groups)
+        ),
         wanted_effect=effect,
         scale=scale,
         units=units,
@@ -338,7 +341,7 @@ def unpaired(base: FloatArray, candidate: FloatArray, options: Options) -> Inter
         error = 0.0
     else:
         error = float(np.sqrt(np.var(base, ddof=1) / len(base) + np.var(candidate, ddof=1) / len(candidate)))
-    half = _normal_quantile(0.5 + options.confidence_level / 2) * error
+    half = normal_quantile(0.5 + options.confidence_level / 2) * error
     return Interval(
         value=value,
         ci_lower=value - half,
@@ -404,7 +407,7 @@ def _sides(
 
     def side(run: RunResults, means: FloatArray, ends: tuple[FloatArray, FloatArray], tally: Tally) -> Side:
         return Side(
-            name=str(run.path),
+            name=run.source,
             mean=metrics.mean_interval(
                 means,
                 groups=groups,
@@ -456,18 +459,41 @@ def _detectable(
     return flip_minimum_detectable_effect(_spread(deltas, groups), sums.size, changed, alpha=alpha)
 
 
-def _more_units(spread: float, n: int, effect: float, scale: float, options: Options) -> int | None:
-    """About how many problems (or clusters) more show a drop of `effect`, or rule it out where nothing changed."""
+def _changed_share(pairing: Pairing, deltas: FloatArray, groups: Sequence[str] | None) -> float | None:
+    """The share of problems that differ, where exact McNemar is the test; None elsewhere."""
+    if groups is not None or not (pairing.binary and pairing.single):
+        return None
+    return float(np.mean(deltas != 0))
+
+
+def _more_units(
+    spread: float, n: int, effect: float, scale: float, options: Options, changed: float | None
+) -> int | None:
+    """About how many problems (or clusters) more show a drop of `effect`, and rule it out where nothing changed."""
     if effect >= scale or effect < SMALLEST_EFFECT * max(spread, scale):
         return None
+    if options.max_drop == 0 and spread == 0:
+        return None
     alpha = 1 - options.confidence_level
-    if options.max_drop == 0:  # nothing to rule out
-        seen = (_normal_quantile(1 - alpha) + _normal_quantile(0.8)) * spread / effect
-        return max(0, ceil(seen**2) - n) if spread > 0 else None
-    # As the bound is made: normal, with one value more at the end of the scale; and never fewer than it needs at all.
-    normal = (_normal_quantile(1 - alpha / 2) + _normal_quantile(0.8)) * spread
-    root: float = (normal + (normal**2 + 4 * effect * scale) ** 0.5) / (2 * effect)
-    return max(0, max(ceil(root**2), fewest_units(effect, scale, alpha / 2)) - n)
+    z_test, z_power = normal_quantile(1 - alpha), normal_quantile(0.8)
+    if changed is not None or spread == 0:
+        # McNemar's test with its correction for whole counts; a drop of `effect` changes at least that share of problems.
+        share = max(changed or 0.0, effect / scale) * scale**2
+        seen = z_test * share**0.5 + z_power * (share - effect**2) ** 0.5
+        needed = _units_for(seen, effect, scale)
+    else:
+        needed = ceil(((z_test + z_power) * spread / effect) ** 2)
+    if options.max_drop > 0:
+        # As the bound is made: normal, with one value more at the end of the scale; and never fewer than it needs at all.
+        bound = _units_for((normal_quantile(1 - alpha / 2) + z_power) * spread, effect, scale)
+        needed = max(needed, bound, fewest_units(effect, scale, alpha / 2))
+    return max(0, needed - n)
+
+
+def _units_for(deviation: float, effect: float, extra: float) -> int:
+    """The smallest n with n·effect − `extra` ≥ √n·`deviation`: `extra` is what one value more, or a step, costs."""
+    root: float = (deviation + (deviation**2 + 4 * effect * extra) ** 0.5) / (2 * effect)
+    return ceil(root**2)
 
 
 def _categories(
@@ -498,7 +524,6 @@ def _categories(
             every=pairing.every,
             worst=pairing.worst,
             best=pairing.best,
-            uneven_repeats=pairing.uneven_repeats,
         )
         delta = difference(base, candidate, options, scale=scale, groups=inside) if units > 1 else None
         # A single cluster could as well have gone the other way.
@@ -577,8 +602,7 @@ def _answer(sample: SampleResult) -> str:
 def _caveats(base: RunResults, candidate: RunResults, different: list[str], pairing: Pairing) -> list[str]:
     found = [f"compared by force although this differs: {words}" for words in different]
     found += unknowns(base, candidate)
-    if pairing.uneven_repeats:
-        found.append("one side has repeats that the other never made: only the shared repeats are compared")
+    found += [*judge_words(base, candidate), *uneven_words(base, candidate)]
     if pairing.coverage.missing and (pairing.coverage.low, pairing.coverage.high) != (0.0, 1.0):
         found.append(
             f"scores outside 0 to 1: the worst case sets missing ones to {pairing.coverage.low:g} or {pairing.coverage.high:g}, "
@@ -594,9 +618,3 @@ def _caveats(base: RunResults, candidate: RunResults, different: list[str], pair
     if len(pairing.problems) < 30:
         found.append(f"only {len(pairing.problems)} problems: intervals and tests are rough")
     return found
-
-
-def _normal_quantile(probability: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(probability))

@@ -108,6 +108,26 @@ def unknowns(base: RunResults, candidate: RunResults) -> list[str]:
     return found
 
 
+def judge_words(base: RunResults, candidate: RunResults) -> list[str]:
+    """What a verdict takes for granted where the scores are a judge's; empty where they are not."""
+    if not any(run.bundle is not None and run.bundle.hashes.get("judge") for run in (base, candidate)):
+        return []
+    return [
+        (
+            "the scores are a judge's, and the verdict is about them: an error that the judge makes on both sides makes a drop "
+            "look smaller than it is; `evenhand judge compare` corrects the difference with human labels"
+        )
+    ]
+
+
+def uneven_words(base: RunResults, candidate: RunResults) -> list[str]:
+    """That one side has repeats which the other never made, where it has."""
+    mine, theirs = ({one.repeat for one in run.samples} for run in (base, candidate))
+    if mine == theirs:
+        return []
+    return ["one side has repeats that the other never made: only the shared repeats are compared"]
+
+
 def _was_stopped(config: dict[str, Any]) -> bool:
     stopping = config.get("stopping")
     return isinstance(stopping, dict) and stopping.get("asked", 0) < stopping.get("samples", 0)

@@ -25,10 +25,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from evenhand.compare.comparison import Options, cluster_codes
-from evenhand.compare.compatibility import differences, treatment
+from evenhand.compare.compatibility import differences, judge_words, treatment, uneven_words
 from evenhand.compare.coverage import share_text
 from evenhand.compare.policy import Limit, Policy, Tier, limits_of
 from evenhand.compare.values import SPENT, paired_values
+from evenhand.compare.verdict import missing_words, too_few_words
 from evenhand.core.errors import Incomparable
 from evenhand.metrics.differences import p_at_most, seen_scale
 from evenhand.metrics.exact import as_fraction, exact_mean
@@ -77,6 +78,8 @@ class MetricCheck(Struct, frozen=True, kw_only=True):
     """How many problems there would be if nothing were missing; the means cover `problems` of them."""
     coverage: float = 0.0
     """The part of the possible problems that was compared."""
+    missing: int = 0
+    """How many samples are not there on both sides."""
     base_coverage: float = 0.0
     """The part of its samples for which the base has what the metric needs."""
     candidate_coverage: float = 0.0
@@ -91,6 +94,10 @@ class MetricCheck(Struct, frozen=True, kw_only=True):
     """Whether a side has no run of the benchmark at all; where the policy requires it, that is NO-GO."""
     clusters: int | None = None
     """How many clusters the problems come from, when a field names them."""
+    proven: bool = False
+    """Whether a PASS or BREACH is shown by a bound or a test; False where the policy lets the estimate alone decide."""
+    assumes_alike: bool = False
+    """Whether a PASS takes the missing samples to be like the others, because in the worst case it would not stand."""
 
 
 class GateReport(Struct, frozen=True, kw_only=True):
@@ -135,6 +142,8 @@ def run_gate(
             if different and not force:
                 raise Incomparable([f"{name}: {words}" for words in different])
             notes += [f"{name}: compared by force although this differs: {words}" for words in different]
+            assumed = [*judge_words(base[name], candidate[name]), *uneven_words(base[name], candidate[name])]
+            notes += [f"{name}: {words}" for words in assumed]
             gates += [
                 _measure(limit, base[name], candidate[name], policy.alpha, cluster_field) for limit in limits
             ]
@@ -197,7 +206,7 @@ def _measure(
         metric=limit.metric,
         tier=limit.tier,
         status="INSUFFICIENT_EVIDENCE",
-        reasons=[],
+        reasons=_too_few(len(worse if groups is None else set(groups)), tolerated, scale, alpha, groups),
         base=_mean(values.base),
         candidate=_mean(values.candidate),
         damage=_mean(worse),
@@ -208,6 +217,7 @@ def _measure(
         problems=len(worse),
         possible=values.possible,
         coverage=values.share,
+        missing=values.missing,
         base_coverage=values.base_share,
         candidate_coverage=values.candidate_share,
         worst_damage=None if extremes[0] is None else _mean(extremes[0]),
@@ -217,6 +227,15 @@ def _measure(
         clusters=None if groups is None else len(set(groups)),
         best_damage=None if extremes[1] is None else _mean(extremes[1]),
     )
+
+
+def _too_few(
+    units: int, tolerated: float, scale: float | None, alpha: float, groups: Sequence[str] | None
+) -> list[str]:
+    """Why nothing short of a gain could pass; scores only, costs have no largest damage to allow for."""
+    if scale is None:
+        return []
+    return too_few_words(units, tolerated, scale, alpha, clustered=groups is not None)
 
 
 def _damage(limit: Limit, base: FloatArray, candidate: FloatArray) -> FloatArray:
@@ -289,12 +308,22 @@ def _decided(
         if gate.status == "MISSING":
             decided.append(gate)
             continue
-        corrected = adjusted.get(index, gate.p_value)
-        status, reason = _status(
-            replace(gate, p_adjusted=corrected), limits[gate.benchmark, gate.metric], alpha
-        )
+        corrected, limit = adjusted.get(index, gate.p_value), limits[gate.benchmark, gate.metric]
+        status, reason = _status(replace(gate, p_adjusted=corrected), limit, alpha)
+        worst = gate.worst_upper if limit.require_significance else gate.worst_damage
+        cleared = worst is not None and gate.limit is not None and worst < gate.limit
+        tells = status == "INSUFFICIENT_EVIDENCE" and limit.require_significance
+        too_few = gate.reasons if tells and not _beyond(gate) else []
+        assumption = missing_words(gate.missing, cleared=cleared) if status == "PASS" else ""
         decided.append(
-            replace(gate, p_adjusted=corrected, status=status, reasons=[reason, _coverage_line(gate)])
+            replace(
+                gate,
+                p_adjusted=corrected,
+                status=status,
+                reasons=[f"{reason}{assumption}", *too_few, _coverage_line(gate)],
+                proven=limit.require_significance and status in ("PASS", "BREACH"),
+                assumes_alike=status == "PASS" and gate.missing > 0 and not cleared,
+            )
         )
     return decided
 
@@ -314,11 +343,11 @@ def _status(gate: MetricCheck, limit: Limit, alpha: float) -> tuple[Status, str]
     if gate.damage_upper is None or gate.damage_lower is None:
         same = f"damage {gate.damage:.4g} on each of {gate.problems:,} problems"
         if gate.damage > gate.limit and gate.p_adjusted < alpha:
-            return "BREACH", f"{same}: above the limit {gate.limit:.4g} (adjusted p = {gate.p_adjusted:.3g})"
+            return "BREACH", f"{same}: above the limit {gate.limit:.4g} {_corrected(gate.p_adjusted)}"
         return "INSUFFICIENT_EVIDENCE", f"{same}: equal differences do not show how much it varies"
     bounds = f"damage {gate.damage:.4g}, one-sided bounds {gate.damage_lower:.4g} and {gate.damage_upper:.4g}"
     if gate.damage > gate.limit and gate.p_adjusted < alpha:
-        return "BREACH", f"{bounds}: above the limit {gate.limit:.4g} (adjusted p = {gate.p_adjusted:.3g})"
+        return "BREACH", f"{bounds}: above the limit {gate.limit:.4g} {_corrected(gate.p_adjusted)}"
     if gate.damage_upper < gate.limit:
         if not _covered(gate, limit, gate.worst_upper):
             return "INSUFFICIENT_EVIDENCE", f"{bounds}: {_missing_words(limit)}"
@@ -327,6 +356,14 @@ def _status(gate: MetricCheck, limit: Limit, alpha: float) -> tuple[Status, str]
         "INSUFFICIENT_EVIDENCE",
         f"{bounds}: the limit {gate.limit:.4g} is neither proven broken nor proven kept",
     )
+
+
+def _beyond(gate: MetricCheck) -> bool:
+    return gate.damage is not None and gate.limit is not None and gate.damage > gate.limit
+
+
+def _corrected(p_value: float) -> str:
+    return f"(p = {p_value:.3g} after Holm's correction for all gated metrics)"
 
 
 def _covered(gate: MetricCheck, limit: Limit, worst: float | None) -> bool:
@@ -345,7 +382,10 @@ def _missing_words(limit: Limit) -> str:
 
 def _coverage_line(gate: MetricCheck) -> str:
     if gate.base_coverage == gate.candidate_coverage == 1.0 and gate.problems == gate.possible:
-        return f"coverage 100%: all {gate.possible:,} problems on both sides"
+        every = (
+            "the only problem is there" if gate.possible == 1 else f"all {gate.possible:,} problems are there"
+        )
+        return f"coverage 100%: {every} on both sides"
     if gate.worst_damage is None:
         extremes = "the worst case has no limit"
     else:
@@ -363,14 +403,36 @@ def _verdict(gates: list[MetricCheck]) -> tuple[GateVerdict, str]:
     open_ = [gate for gate in required if gate.status in ("MISSING", "INSUFFICIENT_EVIDENCE")]
     lacking = [gate for gate in required if gate.lacking]
     if broken:
-        return "NO-GO", f"Do not ship: {_names(broken)} dropped by more than is tolerated."
+        worse = "got worse" if any(gate.metric in SPENT for gate in broken) else "dropped"
+        return "NO-GO", f"Do not ship: {_names(broken)} {worse} by more than is tolerated{_unproven(broken)}."
     if lacking:
-        return "NO-GO", f"Do not ship: {_names(lacking)} is required and was not run on both sides."
+        which = (
+            f"{_names(lacking)} is required and was"
+            if len(lacking) == 1
+            else f"{_names(lacking)} are required and were"
+        )
+        return "NO-GO", f"Do not ship: {which} not run on both sides."
     if open_:
         return "INCONCLUSIVE", f"Not shown to be safe: {_names(open_)} could not be decided."
     if not required:
         return "INCONCLUSIVE", "Nothing is gated: the policy has no critical or supporting benchmark."
-    return "GO", f"Ship: {len(required)} of {len(required)} gated metrics are within their limits."
+    which = "the gated metric is within its limit"
+    if len(required) > 1:
+        which = f"all {len(required):,} gated metrics are within their limits"
+    assumed = [gate for gate in required if gate.assumes_alike]
+    alike = (
+        f"; this assumes that the missing samples of {_names(assumed)} are like the others" if assumed else ""
+    )
+    return "GO", f"Ship: {which}{_unproven(required)}{alike}."
+
+
+def _unproven(gates: list[MetricCheck]) -> str:
+    """Which of the metrics were decided by their estimates alone."""
+    found = [gate for gate in gates if not gate.proven]
+    if not found:
+        return ""
+    which = "" if len(found) == len(gates) else f" for {_names(found)}"
+    return f" (not proven{which}: the policy lets the estimate decide)"
 
 
 def _names(gates: list[MetricCheck]) -> str:

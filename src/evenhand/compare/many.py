@@ -11,7 +11,7 @@ from evenhand.compare.comparison import Options, difference
 from evenhand.compare.compatibility import differences
 from evenhand.compare.coverage import score_range
 from evenhand.compare.pairing import tally_of
-from evenhand.compare.values import Range, per_problem, reward_ranges
+from evenhand.compare.values import Range, reward_ranges, shared_means
 from evenhand.core.errors import Incomparable, InputError
 from evenhand.core.outcome import Tally
 from evenhand.metrics.multiplicity import holm
@@ -74,7 +74,7 @@ class ManyRuns(Struct, frozen=True, kw_only=True):
 
 
 def compare_many(runs: Sequence[RunResults], options: Options | None = None) -> ManyRuns:
-    """Rank the runs on the problems that all of them have scored."""
+    """Rank the runs on the problems that all of them have scored, in the repeats that all have."""
     options = options or Options()
     names = _names(runs)
     if not options.force:
@@ -83,8 +83,8 @@ def compare_many(runs: Sequence[RunResults], options: Options | None = None) -> 
         ]
         if different:
             raise Incomparable(different)
-    scores = [per_problem("mean_reward", run.samples) for run in runs]
-    shared = sorted(set.intersection(*(set(one) for one in scores)))
+    scores = shared_means(runs)
+    shared = sorted(scores[0])
     if not shared:
         raise InputError("nothing to compare: no problem is scored in all runs")
     values = [np.array([one[index] for index in shared]) for one in scores]
@@ -108,7 +108,7 @@ def compare_many(runs: Sequence[RunResults], options: Options | None = None) -> 
     return ManyRuns(
         benchmark=runs[0].name,
         problems=len(shared),
-        dropped=len(set().union(*scores)) - len(shared),
+        dropped=len({one.problem_idx for run in runs for one in run.samples}) - len(shared),
         runs=[
             RankedRun(
                 name=names[i],
@@ -177,7 +177,7 @@ def _names(runs: Sequence[RunResults]) -> list[str]:
         names = ["/".join(run.path.parts[-depth:]) for run in runs]
         if len(set(names)) == len(names):
             return names
-    return [str(run.path) for run in runs]
+    return [run.source for run in runs]
 
 
 def _letter(index: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from evenhand.compare.coverage import Key, planned_keys, score_range
+from evenhand.compare.coverage import Key, expected_keys, planned_keys, score_range
 from evenhand.core.errors import InputError
 from evenhand.metrics.exact import exact_mean
 from evenhand.metrics.repeats import pass_at_k, pass_hat_k
@@ -38,6 +38,8 @@ class PairedValues(Struct, frozen=True, kw_only=True):
     """Which problems they are."""
     possible: int
     """How many problems there would be if nothing were missing."""
+    missing: int
+    """How many samples are not there on both sides."""
     base_share: float
     """The part of its samples for which the base has what the metric needs."""
     candidate_share: float
@@ -52,31 +54,25 @@ class PairedValues(Struct, frozen=True, kw_only=True):
         """The part of the possible problems that is there on both sides."""
         return len(self.base) / self.possible if self.possible else 0.0
 
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is missing."""
-        return self.base_share == self.candidate_share == 1.0 and len(self.base) == self.possible
-
 
 def paired_values(metric: str, base: RunResults, candidate: RunResults) -> PairedValues:
-    """The values of `metric` for every problem that has one on both sides."""
-    mine, theirs = per_problem(metric, base.samples), per_problem(metric, candidate.samples)
-    shared = sorted(mine.keys() & theirs.keys())
-    problems = {sample.problem_idx for sample in [*base.samples, *candidate.samples]}
-    problems |= {problem for problem, _ in planned_keys(base, candidate)}
-    sides = [_expected(base, candidate), _expected(candidate, base)]
+    """The values of `metric` for every problem that has one on both sides, from the samples that both sides have.
+
+    As in `compare`: repeats that one side never made are left out, and so is a sample that the other side lacks.
+    """
+    keys = _shared_keys([base, candidate])
     known = [_known(metric, base), _known(metric, candidate)]
-    shares = [
-        sum(key in have for key in expected) / len(expected) if expected else 0.0
-        for expected, have in zip(sides, known, strict=True)
-    ]
+    pairs = [key for key in keys if all(key in side for side in known)]
+    mine, theirs = (_per_problem(metric, pairs, side) for side in known)
+    shared = sorted(mine.keys() & theirs.keys())
+    shares = [sum(key in side for key in keys) / len(keys) if keys else 0.0 for side in known]
     low, high = score_range([*base.samples, *candidate.samples])
 
     def extreme(for_base: float, for_candidate: float) -> Extreme | None:
         if metric in SPENT:
             return None
-        left = _filled(metric, sides[0], known[0], for_base)
-        right = _filled(metric, sides[1], known[1], for_candidate)
+        left = _per_problem(metric, keys, known[0], for_base)
+        right = _per_problem(metric, keys, known[1], for_candidate)
         both = sorted(left.keys() & right.keys())
         return Extreme(
             base=np.array([left[index] for index in both]),
@@ -88,7 +84,8 @@ def paired_values(metric: str, base: RunResults, candidate: RunResults) -> Paire
         base=np.array([mine[index] for index in shared]),
         candidate=np.array([theirs[index] for index in shared]),
         problems=shared,
-        possible=len(problems),
+        possible=len({problem for problem, _ in keys}),
+        missing=len(keys) - len(pairs),
         base_share=shares[0],
         candidate_share=shares[1],
         worst=extreme(high, low),
@@ -107,29 +104,35 @@ class Range(Struct, frozen=True, kw_only=True):
     """Missing samples have the highest score."""
 
 
+def shared_means(runs: Sequence[RunResults]) -> list[dict[int, float]]:
+    """For each run problem → mean score, over the samples that all runs have scored."""
+    known = [_known("mean_reward", run) for run in runs]
+    pairs = [key for key in _shared_keys(runs) if all(key in one for one in known)]
+    return [_per_problem("mean_reward", pairs, one) for one in known]
+
+
 def reward_ranges(runs: Sequence[RunResults]) -> list[Range]:
     """How good each of the runs could be at worst and at best, over every problem that any of them has."""
     low, high = score_range([sample for run in runs for sample in run.samples])
+    keys = _shared_keys(runs)
     found = []
     for run in runs:
-        expected, known = _expected(run, *runs), _known("mean_reward", run)
+        known = _known("mean_reward", run)
         ends = [
-            np.array([value for _, value in sorted(_filled("mean_reward", expected, known, end).items())])
+            np.array([value for _, value in sorted(_per_problem("mean_reward", keys, known, end).items())])
             for end in (low, high)
         ]
-        share = sum(key in known for key in expected) / len(expected)
+        share = sum(key in known for key in keys) / len(keys) if keys else 0.0
         found.append(Range(share=share, low=ends[0], high=ends[1]))
     return found
 
 
-def _expected(run: RunResults, *others: RunResults) -> list[Key]:
-    """The samples that the run should have: every problem of any run, in the repeats that it has made."""
-    seen = {(one.problem_idx, one.repeat) for one_run in (run, *others) for one in one_run.samples}
-    seen |= planned_keys(run, *others)
-    repeats = {one.repeat for one in run.samples}
-    keys = {key for key in seen if key[1] in repeats}
-    lost = {problem for problem, _ in seen} - {problem for problem, _ in keys}
-    return sorted(keys | {(problem, repeat) for problem in lost for repeat in repeats})
+def _shared_keys(runs: Sequence[RunResults]) -> list[Key]:
+    """The samples that all of the runs should have."""
+    return expected_keys(
+        *([(one.problem_idx, one.repeat) for one in run.samples] for run in runs),
+        expected=planned_keys(*runs),
+    )
 
 
 def _known(metric: str, run: RunResults) -> dict[Key, float]:
@@ -143,42 +146,24 @@ def _sample_value(metric: str, sample: SampleResult) -> float | None:
     return None if sample.reward is None else float(sample.reward)
 
 
-def _filled(
-    metric: str, expected: Sequence[Key], known: Mapping[Key, float], missing: float
+def _per_problem(
+    metric: str, keys: Sequence[Key], known: Mapping[Key, float], missing: float | None = None
 ) -> dict[int, float]:
+    """Problem → value over these samples, what is not known set to `missing`; None leaves it out.
+
+    A problem without what the metric needs is left out, never counted as zero.
+    """
     groups: dict[int, list[float]] = {}
-    for key in expected:
-        groups.setdefault(key[0], []).append(known.get(key, missing))
+    for key in keys:
+        value = known.get(key, missing)
+        if value is not None:
+            groups.setdefault(key[0], []).append(value)
     values = {problem: _score(metric, group, problem) for problem, group in groups.items()}
     return {problem: value for problem, value in values.items() if value is not None}
 
 
-def per_problem(metric: str, samples: Sequence[SampleResult]) -> dict[int, float]:
-    """Problem → value. A problem without what the metric needs is left out, never counted as zero."""
-    groups: dict[int, list[SampleResult]] = {}
-    for sample in samples:
-        groups.setdefault(sample.problem_idx, []).append(sample)
-    found = {}
-    for index, group in groups.items():
-        value = _value(metric, group)
-        if value is not None:
-            found[index] = value
-    return found
-
-
-def _value(metric: str, group: Sequence[SampleResult]) -> float | None:
-    if metric in SPENT:
-        spent = [_spent(metric, sample) for sample in group]
-        known = [value for value in spent if value is not None]
-        return float(exact_mean(known)) if known else None
-    rewards = [float(sample.reward) for sample in group if sample.reward is not None]
-    if not rewards:
-        return None
-    return _score(metric, rewards, group[0].problem_idx)
-
-
 def _score(metric: str, rewards: Sequence[float], problem: int) -> float | None:
-    if metric == "mean_reward":
+    if metric == "mean_reward" or metric in SPENT:
         return float(exact_mean(rewards))
     at = metric.startswith("pass@")
     k = int(metric[5:])

@@ -17,6 +17,7 @@ Several benchmarks at once share α: see `Family`. Without a difference BLOCK co
 samples are missing: what is not there cannot make a candidate better.
 """
 
+from collections.abc import Iterable
 from math import ceil, log, log1p
 from typing import Literal
 
@@ -28,6 +29,8 @@ from evenhand.metrics.types import Interval
 
 VerdictName = Literal["PASS", "WARN", "BLOCK", "INCONCLUSIVE"]
 EXIT_STATUS: dict[VerdictName, int] = {"PASS": 0, "BLOCK": 1, "WARN": 2, "INCONCLUSIVE": 2}
+SEVERITY: dict[VerdictName, int] = {"PASS": 0, "WARN": 1, "INCONCLUSIVE": 2, "BLOCK": 3}
+"""INCONCLUSIVE is worse than WARN: a drop larger than tolerated is still possible."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -41,6 +44,14 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """The facts that it rests on; how much is covered is always among them."""
     next_step: str
     """What to do now."""
+
+
+def worst_verdict(names: Iterable[VerdictName], *, some_left_out: bool) -> VerdictName:
+    """The verdict over several comparisons; what could not be compared might have fallen."""
+    verdicts = list(names)
+    if some_left_out:
+        verdicts.append("INCONCLUSIVE")
+    return max(verdicts, key=SEVERITY.__getitem__)
 
 
 class Family(Struct, frozen=True, kw_only=True):
@@ -154,7 +165,7 @@ def decide(evidence: Evidence) -> Verdict:
         return _too_much_missing(evidence)
     return Verdict(
         name="PASS",
-        sentence=f"{_pass_words(evidence, alpha)}{_over(evidence)}.",
+        sentence=_pass_words(evidence, alpha),
         reasons=_reasons(evidence, dropped=False, tolerance="a larger one is ruled out"),
         next_step="Nothing stands in the way on this benchmark.",
     )
@@ -166,18 +177,25 @@ def _worse(evidence: Evidence, *, beyond: bool) -> Verdict:
     if beyond and drop == tolerated:  # 5.01 points are more than 5, and are told so
         digits = f"{-evidence.delta.value * (100 if scale <= 1 else 1):.9g}"
         drop = f"{digits} points" if scale <= 1 else digits
-    sure = evidence.delta.ci_upper < -evidence.max_drop
     if beyond:
-        tolerance = "the whole interval lies beyond it" if sure else "the estimate lies beyond it"
+        shown, tolerance = _beyond_words(evidence)
+        measured = "" if shown else " as measured"
+        doubt = "" if shown else "; that the true drop is larger than tolerated is not proven"
         return Verdict(
             name="BLOCK",
-            sentence=f"The candidate is really worse: by {drop}, more than the {tolerated} that are tolerated{_over(evidence)}.",
+            sentence=(
+                f"The candidate is really worse: by {drop}{measured}, more than the {tolerated} that are tolerated"
+                f"{doubt}{_over(evidence)}."
+            ),
             reasons=_reasons(evidence, dropped=True, tolerance=tolerance),
             next_step="Look at the regressed problems (--show-flips) before anything ships.",
         )
+    within = f"by {drop}; that is within the {tolerated} that are tolerated"
+    if not evidence.ruled_out:
+        within = f"by {drop} as measured; that the true drop is within the {tolerated} that are tolerated is not proven"
     return Verdict(
         name="WARN",
-        sentence=f"The candidate is really worse, by {drop}; that is within the {tolerated} that are tolerated{_over(evidence)}.",
+        sentence=f"The candidate is really worse, {within}{_over(evidence)}.",
         reasons=_reasons(
             evidence,
             dropped=True,
@@ -189,16 +207,43 @@ def _worse(evidence: Evidence, *, beyond: bool) -> Verdict:
     )
 
 
+def _beyond_words(evidence: Evidence) -> tuple[bool, str]:
+    """Whether a significant drop is shown to be larger than tolerated, and why or why not."""
+    ends = evidence.delta if evidence.family is None else evidence.family.simultaneous
+    if ends.ci_upper < -evidence.max_drop:
+        return True, "the whole interval lies beyond it"
+    if evidence.max_drop == 0:
+        return True, "any drop lies beyond it, and one is shown"
+    return False, "the estimate lies beyond it, the interval reaches within it"
+
+
 def _pass_words(evidence: Evidence, alpha: float) -> str:
     delta, scale = evidence.delta, evidence.scale
     shown = delta.value > 0 and evidence.sure_p_rise < alpha
     if shown and (_covered(evidence) or _worst_clears(evidence, 0.0)):
-        return f"The candidate is really better, by {points(delta.value, scale)}"
+        better = f"The candidate is really better, by {points(delta.value, scale)}"
+        return f"{better}{_over(evidence)}{_assumption(evidence, 0.0)}."
     ruled_out = f"A drop of more than {points(evidence.max_drop, scale)} is ruled out"
-    if delta.value == 0:
-        return ruled_out
-    kind = "gain" if delta.value > 0 else "drop"
-    return f"{ruled_out}; the {kind} of {points(abs(delta.value), scale)} is not proven"
+    if delta.value != 0:
+        kind = "gain" if delta.value > 0 else "drop"
+        ruled_out += f"; the {kind} of {points(abs(delta.value), scale)} is not proven"
+    return f"{ruled_out}{_over(evidence)}{_assumption(evidence, -evidence.max_drop)}."
+
+
+def _assumption(evidence: Evidence, limit: float) -> str:
+    """What is taken for granted about the missing samples, unless even the worst case stays above `limit`."""
+    missing = evidence.coverage.possible - evidence.coverage.pairs
+    return missing_words(missing, cleared=_worst_clears(evidence, limit))
+
+
+def missing_words(missing: int, *, cleared: bool) -> str:
+    """What a PASS takes for granted about the missing samples; empty when there are none."""
+    if missing == 0:
+        return ""
+    which = "the missing sample" if missing == 1 else f"the {missing:,} missing samples"
+    if cleared:
+        return f"; {which} cannot change that, even at worst"
+    return f"; this assumes that {which} {'is' if missing == 1 else 'are'} like the others"
 
 
 def _too_much_missing(evidence: Evidence) -> Verdict:
@@ -240,18 +285,27 @@ def _possible(evidence: Evidence) -> str:
 
 
 def _too_few(evidence: Evidence) -> list[str]:
-    """Why nothing short of a gain could pass, when there are fewer problems or clusters than any drop needs."""
     if evidence.units is None:
         return []
-    alpha, scale = (1 - evidence.delta.confidence_level) / 2, evidence.scale
-    fewest = fewest_units(evidence.max_drop, scale, alpha)
-    if evidence.units >= fewest:
+    alpha = (1 - evidence.delta.confidence_level) / 2
+    return too_few_words(
+        evidence.units, evidence.max_drop, evidence.scale, alpha, clustered=evidence.clustered
+    )
+
+
+def too_few_words(
+    units: int, max_drop: float, scale: float, alpha: float, *, clustered: bool = False
+) -> list[str]:
+    """Why nothing short of a gain could pass, when there are fewer problems or clusters than any drop needs."""
+    fewest = fewest_units(max_drop, scale, alpha)
+    if units >= fewest:
         return []
-    kind = "clusters" if evidence.clustered else "problems"
-    share = share_text(evidence.max_drop / scale)
+    kind = "cluster" if clustered else "problem"
+    few = f"1 {kind} is" if units == 1 else f"{units:,} {kind}s are"
+    share = share_text(max_drop / scale)
     return [
         (
-            f"{evidence.units:,} {kind} are too few: with {share} of all {kind} lost as a whole, they could well show none; "
+            f"{few} too few: with {share} of all {kind}s lost as a whole, they could well show none; "
             f"at least {fewest:,} are needed, unless the candidate gains"
         )
     ]
@@ -308,9 +362,9 @@ def _more(evidence: Evidence) -> str:
     drop = points(evidence.wanted_effect, evidence.scale).removesuffix("s")
     kind = "clusters" if evidence.clustered else "problems"
     ruled_out = ", or to rule it out if nothing changed," if evidence.max_drop > 0 else ""
-    goal = f"to see a {drop} drop{ruled_out} with 80 % power"
+    goal = f"to see a {drop} drop{ruled_out} with 80 % power, if they vary like these"
     if evidence.more_problems is None:
         return f"Run more {kind}; the differences so far are too few to say how many."
     if evidence.more_problems == 0:
-        return f"There are enough {kind} {goal}; the result happens to lie near the limit. More repeats would narrow it."
+        return f"There are enough {kind} {goal}; the result happens to lie near the limit. More of them, or more repeats, would narrow it."
     return f"Run {evidence.more_problems:,} more {kind} {goal}."

@@ -16,9 +16,10 @@ from evenhand.results.bundle import BenchmarkSummary, Bundle, MetricValue, Score
 from evenhand.results.by_scorer import pairs_by_scorer, scorers_of
 from evenhand.results.reading import RunResults, read_run
 from evenhand.results.records import SampleError, SampleResult, Usage
+from evenhand.results.writing import write_json
 
 if TYPE_CHECKING:
-    from evenhand.compare.comparison import Comparison
+    from evenhand.compare.comparison import Comparison, Options
     from evenhand.evaluation.stopping import Stopping
 
 ARTIFACTS = (
@@ -65,22 +66,54 @@ class Verdicts:
     """A result against a baseline: one comparison per scorer, corrected for their number. True when nothing got worse
     by more than the margin, for sure."""
 
-    def __init__(self, comparisons: "Sequence[Comparison]", left_out: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        comparisons: "Sequence[Comparison]",
+        left_out: Sequence[str],
+        *,
+        pairs: Sequence[tuple[RunResults, RunResults]],
+        options: "Options",
+    ) -> None:
+        """`pairs`: baseline and result of each comparison, which `audit` writes down."""
         self.comparisons: dict[str, Comparison] = {
             one.benchmark.rpartition(" · ")[2]: one for one in comparisons
         }
         """By scorer."""
         self.left_out = list(left_out)
         """Scorers that only one side has."""
+        self._pairs = list(pairs)
+        self._options = options
 
     @property
     def verdict(self) -> str:
-        """The worst: BLOCK, then WARN, then INCONCLUSIVE, then PASS."""
+        """The worst: BLOCK, then INCONCLUSIVE, then WARN, then PASS."""
+        from evenhand.compare.verdict import worst_verdict
+
         names = [one.verdict.name for one in self.comparisons.values()]
-        if self.left_out:
-            names.append("INCONCLUSIVE")
-        order = ("BLOCK", "WARN", "INCONCLUSIVE", "PASS")
-        return min(names, key=order.index)
+        return worst_verdict(names, some_left_out=bool(self.left_out))
+
+    def audit(self) -> dict[str, Any]:
+        """Everything that the verdict was made from; written as JSON, `tools/verify_verdict.py` recomputes it."""
+        from evenhand.compare.audit import compare_audit, digests
+
+        base, mine = (str(run.path) for run in self._pairs[0])
+        return compare_audit(
+            list(self.comparisons.values()),
+            self._pairs,
+            self._options,
+            verdict=self.verdict,
+            left_out=self.left_out,
+            inputs=digests({"base": base, "candidate": mine}),
+        )
+
+    def save_audit(self, path: str | Path) -> Path:
+        """Write `audit` to a file."""
+        file = Path(path)
+        try:
+            write_json(file, self.audit())
+        except OSError as error:
+            raise OutputError(f"{file}: cannot be written: {error.strerror}") from None
+        return file
 
     def __bool__(self) -> bool:
         """Whether a drop larger than the margin is ruled out on every scorer."""
@@ -199,14 +232,15 @@ class Result:
         options = Options(max_drop=margin)
         base, mine = pairs_by_scorer(baseline_run(baseline), self._run, () if scorer is None else (scorer,))
         if len(base) == len(mine) == 1:
-            found = [compare_runs(next(iter(base.values())), next(iter(mine.values())), options)]
+            pairs = [(next(iter(base.values())), next(iter(mine.values())))]
             left_out = []
         else:
-            found = [compare_runs(base[name], mine[name], options) for name in base if name in mine]
+            pairs = [(base[name], mine[name]) for name in base if name in mine]
             left_out = [name.rpartition(" · ")[2] for name in sorted(base.keys() ^ mine.keys())]
-        if not found:
+        if not pairs:
             raise InputError(f"no scorer in common: {', '.join(base)} against {', '.join(mine)}")
-        return Verdicts(correct_together(found, options), left_out)
+        found = correct_together([compare_runs(*pair, options) for pair in pairs], options)
+        return Verdicts(found, left_out, pairs=pairs, options=options)
 
     def not_worse_than(
         self, baseline: "Result | str | Path", margin: float = 0.05, *, scorer: str | None = None

@@ -152,8 +152,10 @@ class Application:
         method = scope["method"] if request_log.route is not None else "other"
         self.service.telemetry.record(method, path, answer.status, seconds)
         access_log = self.service.config.access_log
-        if access_log or answer.status >= 500 or log.isEnabledFor(logging.DEBUG):
-            level = logging.WARNING if answer.status >= 500 else logging.INFO if access_log else logging.DEBUG
+        # An outage of the database has its own line in the log; one for every request would hide it.
+        failed = answer.status >= 500 and not (answer.status == 503 and self.service.database.is_away)
+        if access_log or failed or log.isEnabledFor(logging.DEBUG):
+            level = logging.WARNING if failed else logging.INFO if access_log else logging.DEBUG
             _log_request(level, method, path, answer.status, seconds, request_log)
 
     async def _send_stream(
@@ -162,12 +164,15 @@ class Application:
         """Send the chunks until they end, the client goes away or the server stops."""
         sending = asyncio.ensure_future(_send_chunks(send, answer, head=head))
         leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
+        telemetry = self.service.telemetry
+        telemetry.streams_open += answer.endless
         if answer.endless:
             self._endless.add(sending)
             sending.add_done_callback(self._endless.discard)
         try:
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            telemetry.streams_open -= answer.endless
             leaving.cancel()
             if not sending.done():
                 sending.cancel()

@@ -1,7 +1,6 @@
 """What all requests of one server share."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -9,24 +8,28 @@ from functools import partial
 from evenhand.server.config import ServerConfig
 from evenhand.server.http.auth import Authenticator, PerMinute
 from evenhand.server.http.bodies import MemoryBudget
+from evenhand.server.http.logs import warn_of
 from evenhand.server.http.sessions import Sessions
 from evenhand.server.http.telemetry import Telemetry
 from evenhand.server.ingest.costs import PriceBook
 from evenhand.server.jobs.judge_models import JudgeModels
 from evenhand.server.jobs.runner import JobRunner
 from evenhand.server.jobs.scorers import Scorers
+from evenhand.server.kept import Kept
+from evenhand.server.live import LiveHub
 from evenhand.store.backfills import next_step, take_step
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database
 from evenhand.store.deleting import any_removal, remove_more, retain, with_retention
 from evenhand.store.tidying import tidy
 
-log = logging.getLogger("evenhand.server")
 HOUSEKEEPING_SECONDS = 600.0
 BACKFILL_SECONDS = 2.0
 """How often a server looks for backfills that another one, or a stopped one, left."""
 REMOVAL_SECONDS = 60.0
 """The same for what is to be deleted, and for traces that are too old."""
+KEPT_COMPARISONS = 8
+"""Comparisons for pages that are kept: of a thousand items with five repeats each, about 10 MB."""
 REMOVAL_PAUSE = 0.005
 """Seconds between two steps, in which other writes have their turn."""
 
@@ -56,6 +59,8 @@ class Service:
         self.scorers = Scorers(models, [*config.scorers, *models.scorers], think_tags=config.think_tags)
         self.prices = PriceBook(models.prices)
         self.jobs = JobRunner(database, models, self.scorers)
+        self.comparisons = Kept(KEPT_COMPARISONS)
+        self.live = LiveHub(database)
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.stopping = False
         self._backfills = asyncio.Event()
@@ -118,7 +123,7 @@ async def run_removals(service: Service) -> None:
             for project_id, days in await service.database.read(with_retention):
                 await _step_by_step(service, partial(retain, project_id=project_id, days=days))
         except Exception as error:
-            log.warning("deleting cannot go on", extra={"fields": {"error": type(error).__name__}})
+            warn_of(error, "deleting cannot go on")
         await service.removal_asked()
 
 
@@ -138,7 +143,7 @@ async def run_backfills(service: Service) -> None:
             last = "" if step is None else step.backfill_id
         except Exception as error:
             last = ""
-            log.warning("a backfill cannot go on", extra={"fields": {"error": type(error).__name__}})
+            warn_of(error, "a backfill cannot go on")
         if not busy:
             await service.backfill_asked()
 
@@ -154,5 +159,5 @@ async def housekeeping(service: Service) -> None:
         try:
             await service.database.write(tidy)
         except Exception as error:
-            log.warning("housekeeping failed", extra={"fields": {"error": type(error).__name__}})
+            warn_of(error, "housekeeping failed")
         await asyncio.sleep(HOUSEKEEPING_SECONDS)

@@ -60,6 +60,8 @@ class TraceSpans(NamedTuple):
     """How many model calls have a known cost, and how many do not."""
     marks: set[int]
     """What filters find the trace by."""
+    started_us: int
+    """The least start of the spans."""
 
 
 class Batch(NamedTuple):
@@ -138,6 +140,7 @@ def _trace_spans(spans: list[SpanRecord], values: list[Value]) -> TraceSpans:
         cost,
         (known, unknown),
         marks,
+        min([span.start_us for span in spans]),
     )
 
 

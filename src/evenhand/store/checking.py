@@ -25,6 +25,7 @@ from evenhand.store.totals import (
     scorer_totals,
 )
 from evenhand.store.trace_marks import LENGTH, last_unmarked, marks_of
+from evenhand.store.trace_totals import STRETCH, TRACE_COLUMNS, TraceTotals, totals_of
 from evenhand.store.versions import Computed, VersionKey, VersionTotals, version_totals, with_computed
 
 CHUNK = 2_000
@@ -42,6 +43,8 @@ def check(connection: Connection) -> Iterator[str]:
         return  # what the counting relies upon is not there
     yield from _check_datasets(connection)
     yield from _check_traces(connection)
+    yield from _check_trace_totals(connection)
+    yield from _check_blocks(connection)
     yield from _check_hours(connection)
     last = ""
     while rows := connection.all(
@@ -164,7 +167,7 @@ def _check_traces(connection: Connection) -> Iterator[str]:
     last = ""
     while rows := connection.all(
         "SELECT trace_key, id, project_id, span_count, error_count, tokens, annotation_count, root_span_id, root_name,"
-        " root_duration_ms, metadata, facets, models FROM traces WHERE trace_key > ? ORDER BY trace_key LIMIT ?",
+        " root_duration_ms, metadata, facets, models, started_us FROM traces WHERE trace_key > ? ORDER BY trace_key LIMIT ?",
         last,
         CHUNK,
     ):
@@ -172,12 +175,23 @@ def _check_traces(connection: Connection) -> Iterator[str]:
         spans, annotations = _spans_of(connection, keys), _annotations_of(connection, keys)
         models, roots = _models_of(connection, keys), _roots_of(connection, keys)
         yield from _first(_missing_marks(connection, rows, models, roots))
-        for key, trace_id, project_id, count, errors, tokens, annotated, root_id, *facts, lines in rows:
+        for (
+            key,
+            trace_id,
+            project_id,
+            count,
+            errors,
+            tokens,
+            annotated,
+            root_id,
+            *facts,
+            lines,
+            start,
+        ) in rows:
             what = f"trace {trace_id} of {project_id}"
-            *counted, root_count = spans.get(key, (0, 0, 0, 0))
-            yield from _compare(
-                what, ("span_count", "error_count", "tokens"), (count, errors, tokens), counted
-            )
+            *counted, root_count = spans.get(key, (0, 0, 0, 0, 0))
+            names = ("span_count", "error_count", "tokens", "started_us")
+            yield from _compare(what, names, (count, errors, tokens, start), counted)
             own, every = annotations.get(key, (0, 0))
             if annotated not in (own, every):
                 yield f"{what}: annotation_count is {annotated}, counted {own}"
@@ -191,6 +205,58 @@ def _check_traces(connection: Connection) -> Iterator[str]:
             yield from _compare(what, ("models",), (named,), (models.get(key, []),))
         yield from _check_costs(connection, keys)
         last = rows[-1][0]
+
+
+def _check_trace_totals(connection: Connection) -> Iterator[str]:
+    """What the traces of a stretch of time come to; sums of durations are floats."""
+    counted: defaultdict[tuple[str, str], TraceTotals] = defaultdict(TraceTotals)
+    last = ""
+    while rows := connection.all(
+        f"SELECT {TRACE_COLUMNS}, project_id FROM traces WHERE trace_key > ? ORDER BY trace_key LIMIT ?",  # noqa: S608  constant columns
+        last,
+        CHUNK,
+    ):
+        for *row, project_id in rows:
+            place = (project_id, row[0][:STRETCH])
+            counted[place] = counted[place].plus(totals_of(tuple(row)))
+        last = rows[-1][0]
+    names = TraceTotals._fields
+    kept = {
+        row[:2]: TraceTotals(*row[2:])
+        for row in connection.all(
+            f"SELECT project_id, stretch, {', '.join(names)} FROM trace_totals"  # noqa: S608  constant columns
+        )
+    }
+    yield from _first(
+        finding
+        for place in sorted({*kept, *counted})
+        for finding in _compare_totals(place, kept.get(place, TraceTotals()), counted[place])
+    )
+
+
+def _compare_totals(place: tuple[str, str], kept: TraceTotals, counted: TraceTotals) -> Iterator[str]:
+    what = f"traces of {place[0]} from {place[1]} on"
+    if abs(kept.duration_ms - counted.duration_ms) > 1e-6 * max(1.0, counted.duration_ms):
+        yield f"{what}: duration_ms is {kept.duration_ms}, counted {counted.duration_ms}"
+    # Dollars and picodollars mean their sum: how it is divided depends on the order of arrivals.
+    exact = [
+        (*(value for name, value in zip(one._fields, one, strict=True) if name in _EXACT), one.total_pico)
+        for one in (kept, counted)
+    ]
+    yield from _compare(what, (*_EXACT, "cost"), *exact)
+
+
+_EXACT = ("trace_count", "span_count", "failed_count", "timed_count", "tokens", "cost_known", "cost_unknown")
+
+
+def _check_blocks(connection: Connection) -> Iterator[str]:
+    """Every block that spans are in is listed, so that they are found by their ids."""
+    listed: dict[int, int] = dict(connection.all("SELECT number, span_count FROM span_blocks"))
+    for block, count in connection.all("SELECT block, COUNT(*) FROM spans GROUP BY block ORDER BY block"):
+        if block not in listed:
+            yield f"{count} spans are in block {block}, which is not listed"
+        elif count > listed[block]:
+            yield f"block {block}: span_count is {listed[block]}, counted {count}"
 
 
 def _check_costs(connection: Connection, keys: Sequence[str]) -> Iterator[str]:
@@ -263,10 +329,10 @@ _ROOT_FACTS = ("root_name", "root_duration_ms", "metadata", "facets")
 
 
 def _spans_of(connection: Connection, keys: Sequence[str]) -> dict[str, Sequence[int]]:
-    """Spans, errors, tokens and roots, by trace."""
+    """Spans, errors, tokens, the first start and roots, by trace."""
     rows = connection.look_up(
         "trace_key, COUNT(*), COUNT(error),"
-        " SUM(CASE WHEN is_total = 0 THEN COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0) ELSE 0 END),"
+        " SUM(CASE WHEN is_total = 0 THEN COALESCE(tokens_input, 0) + COALESCE(tokens_output, 0) ELSE 0 END), MIN(start_us),"
         " COUNT(CASE WHEN parent_span_id IS NULL THEN 1 END)",
         "FROM spans WHERE trace_key IN [?] GROUP BY trace_key",
         keys,

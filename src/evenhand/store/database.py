@@ -1,7 +1,9 @@
 """One database of the service: a writer, readers, and the schema brought up to date when it is opened."""
 
 import asyncio
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -9,12 +11,13 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
-from evenhand.core.errors import MissingFile, OptionError
+from evenhand.core.errors import MissingFile, OptionError, StoreUnavailable
 from evenhand.store.connection import Connection, Dialect, Kind
 from evenhand.store.migrations import check_up_to_date, migrate
 from evenhand.store.sqlite import SqliteDialect
 from evenhand.store.writer import BatchedWork, Work, Writer
 
+log = logging.getLogger("evenhand.store")
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741  one letter for an item's type
 
@@ -61,6 +64,7 @@ class Database:
         self._own = threading.local()
         self._opened: list[Connection] = []
         self._opened_lock = threading.Lock()
+        self._away_since: float | None = None
         connection = dialect.open_writer()
         try:
             self.migrated = migrate(connection) if migrated else []
@@ -73,6 +77,11 @@ class Database:
     @property
     def kind(self) -> Kind:
         return self.dialect.kind
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the last read found no database."""
+        return self._away_since is not None
 
     async def write(self, work: Work[T], *, repeatable: bool = False) -> T:
         """Do `work` in a transaction of its own (as far as it can see) and answer when it is on disk."""
@@ -98,6 +107,16 @@ class Database:
     def read_now(self, work: Work[T]) -> T:
         """`read` on the calling thread. A connection that was lost is opened again, once."""
         try:
+            result = self._read_again(work)
+        except StoreUnavailable as error:
+            self._note_outage(error)
+            raise
+        if self._away_since is not None:
+            self._note_return()
+        return result
+
+    def _read_again(self, work: Work[T]) -> T:
+        try:
             return self._read_once(work)
         except Exception as error:
             if not self.dialect.lasting_failure(error):
@@ -106,6 +125,21 @@ class Database:
             return self._read_once(work)
         except Exception as error:
             raise self.dialect.translate_error(error) from error
+
+    def _note_outage(self, error: StoreUnavailable) -> None:
+        """One warning for an outage, however many requests and background tasks meet it."""
+        with self._opened_lock:
+            begins, self._away_since = self._away_since is None, self._away_since or time.monotonic()
+        if begins:
+            fields = {"database": self.dialect.place, "error": type(error).__name__}
+            log.warning("the database does not answer", extra={"fields": fields})
+
+    def _note_return(self) -> None:
+        with self._opened_lock:
+            since, self._away_since = self._away_since, None
+        if since is not None:
+            fields = {"database": self.dialect.place, "seconds": round(time.monotonic() - since, 1)}
+            log.info("the database answers again", extra={"fields": fields})
 
     def _read_once(self, work: Callable[[Connection], T]) -> T:
         connection: Connection | None = getattr(self._own, "connection", None)

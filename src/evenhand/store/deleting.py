@@ -19,8 +19,10 @@ from evenhand.store.projects import Scope, get_project, not_found
 from evenhand.store.score_hours import HOUR, HourKey, count_hours_again, take_from_hours
 from evenhand.store.score_removal import take_from_totals
 from evenhand.store.session_rows import forget_empty
+from evenhand.store.span_blocks import forget_empty_blocks
 from evenhand.store.texts import forget_texts
 from evenhand.store.trace_marks import forget_marks, marks_of
+from evenhand.store.trace_totals import TRACE_COLUMNS, take_totals
 from evenhand.store.traces import find_trace, key_from
 
 ROWS = 500
@@ -182,12 +184,14 @@ _OF_PROJECT = (
     ("jobs", "id"),
     ("backfills", "id"),
     ("shares", "id"),
+    ("ab_reports", "id"),
     ("people", "id"),
     ("tokens", "id"),
     ("sessions", "project_id, id"),
     ("span_texts", "project_id, trace_id, span_id, place, at_ns, digest"),
     ("score_hours", "project_id, scorer_name, hour"),
     ("trace_marks", "project_id, mark, stretch"),
+    ("trace_totals", "project_id, stretch"),
 )
 _OF_QUEUE = (
     ("reviews", "id"),
@@ -266,18 +270,23 @@ def delete_traces(
         return
     _delete_scores(connection, connection.look_up(_SCORE, "FROM scores WHERE trace_key IN [?]", keys)())
     gone = connection.look_up(
-        "trace_key, id, root_name, root_duration_ms, facets, models",
+        f"{TRACE_COLUMNS}, id, root_name, facets, models",
         "FROM traces WHERE trace_key IN [?]",
         keys,
     )()
+    blocks = connection.look_up(
+        "trace_key, block", "FROM spans WHERE trace_key IN [?] GROUP BY trace_key, block", keys
+    )()
     connection.run("DELETE FROM spans WHERE trace_key IN [?]", keys)
     connection.run("DELETE FROM traces WHERE trace_key IN [?]", keys)
+    forget_empty_blocks(connection, (block for _, block in blocks))
+    take_totals(connection, project_id, [row[:8] for row in gone])
     forget_empty(connection, project_id, sessions)
-    forget_texts(connection, project_id, [row[1] for row in gone])
+    forget_texts(connection, project_id, [row[8] for row in gone])
     forget_marks(
         connection,
         project_id,
-        ((row[0], marks_of(row[2], row[3], row[4], filter(None, row[5].split("\n")))) for row in gone),
+        ((row[0], marks_of(row[9], row[3], row[10], filter(None, row[11].split("\n")))) for row in gone),
     )
 
 

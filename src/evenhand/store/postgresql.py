@@ -144,6 +144,8 @@ class PostgresConnection:
     def script(self, sql: str) -> None:
         # Byte order everywhere, so that both databases sort and page alike.
         text = sql.replace(" TEXT", ' TEXT COLLATE "C"').replace(" REAL", " DOUBLE PRECISION")
+        # An index over many rows takes longer than any statement of a request may.
+        self._raw.execute("SET LOCAL statement_timeout = 0")
         self._raw.execute(text)
 
     def begin(self) -> None:

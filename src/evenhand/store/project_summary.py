@@ -11,10 +11,11 @@ from evenhand.core.objects.project_summary import (
     TraceCounts,
     TraceWindows,
 )
-from evenhand.core.spans import microseconds
+from evenhand.core.spans import dollars, microseconds
 from evenhand.core.timestamps import now
 from evenhand.store.connection import Connection
 from evenhand.store.totals import scorer_totals
+from evenhand.store.trace_totals import totals_between
 from evenhand.store.traces import key_from
 from evenhand.store.versions import versions_by_scorer, why_mixed
 
@@ -36,19 +37,16 @@ def summarise_project(
 
 
 def _traces_since(connection: Connection, project_id: str, start: datetime) -> TraceCounts:
-    row = connection.one(
-        "SELECT COUNT(*), COUNT(CASE WHEN error_count > 0 THEN 1 END), AVG(root_duration_ms) FROM traces"
-        " WHERE project_id = ? AND trace_key >= ?",
-        project_id,
-        key_from(microseconds(start) // 1000),
-    )
-    assert row is not None
-    count, errors, average = row
+    found = totals_between(connection, project_id, key_from(microseconds(start) // 1000))
+    count, errors, calls = found.trace_count, found.failed_count, found.cost_known + found.cost_unknown
     return TraceCounts(
         count=count,
         error_count=errors,
         error_rate=round(errors / count, 3) if count else 0.0,
-        avg_duration_ms=None if average is None else round(float(average), 3),
+        avg_duration_ms=round(found.duration_ms / found.timed_count, 3) if found.timed_count else None,
+        tokens=found.tokens,
+        cost_usd=dollars(found.total_pico) if found.cost_known else None,
+        cost_known_share=round(found.cost_known / calls, 3) if calls else None,
     )
 
 

@@ -16,17 +16,21 @@ from evenhand.store.jobs import add_jobs
 from evenhand.store.projects import being_deleted
 from evenhand.store.scoring_rules import ask_rules, jobs_for
 from evenhand.store.session_rows import forget_empty
+from evenhand.store.span_blocks import ask_block, count_in_block, recent_homes
 from evenhand.store.texts import ask_waiting, join_waiting
 from evenhand.store.trace_marks import INSERT as INSERT_MARK
 from evenhand.store.trace_marks import LENGTH
+from evenhand.store.trace_totals import TraceTotals, add_totals, cost_parts
 
 _TRACE_COLUMNS = (
     "trace_key", "id", "created_at", "root_span_id", "root_name", "root_duration_ms", "metadata", "facets", "models",
     "span_count", "error_count", "tokens", "session_id", "user_id", "cost_pico", "cost_known", "cost_unknown",
+    "started_us",
 )  # fmt: skip
 _UPDATE_TRACE = """UPDATE traces SET root_span_id = ?, root_name = ?, root_duration_ms = ?, metadata = ?, facets = ?,
     models = ?, span_count = span_count + ?, error_count = error_count + ?, tokens = tokens + ?,
-    session_id = ?, user_id = ?, cost_pico = ?, cost_known = cost_known + ?, cost_unknown = cost_unknown + ?
+    session_id = ?, user_id = ?, cost_pico = ?, cost_known = cost_known + ?, cost_unknown = cost_unknown + ?,
+    started_us = ?
     WHERE trace_key = ?"""
 
 
@@ -39,6 +43,8 @@ class Stored(NamedTuple):
     session_id: str | None
     user_id: str | None
     cost_pico: int | None
+    error_count: int
+    started_us: int
 
 
 class Known(NamedTuple):
@@ -52,6 +58,8 @@ class Known(NamedTuple):
     """Those of its traces that log records brought texts for."""
     traces: dict[str, Stored]
     """Those of its traces that are there already, by id."""
+    block: int
+    """The block that its spans go to."""
 
 
 class Fault(NamedTuple):
@@ -91,12 +99,13 @@ def look(connection: Connection, batch: Batch) -> Known:
         rules = ask_rules(connection, batch.project_id)
         traces = connection.look_up(
             "id, trace_key, models, root_span_id, root_name, root_duration_ms, metadata, facets, session_id, user_id,"
-            " cost_pico",
+            " cost_pico, error_count, started_us",
             "FROM traces WHERE id IN [?] AND project_id = ?",
             list(batch.by_trace),
             batch.project_id,
         )
         waiting = ask_waiting(connection, batch.project_id, list(batch.by_trace))
+        block = ask_block(connection)
     found = project()
     if found and found[0][0] is not None:
         raise being_deleted(batch.project_id)
@@ -105,6 +114,7 @@ def look(connection: Connection, batch: Batch) -> Known:
         rules(),
         waiting(),
         {row[0]: Stored(row[1], RootFields(*row[3:8]), row[2], *row[8:]) for row in traces()},
+        block(),
     )
 
 
@@ -140,7 +150,7 @@ def check(connection: Connection, batch: Batch, known: Known, *, resend: bool) -
 def write(connection: Connection, checked: Checked) -> Ingested:
     """Store a batch in the transaction that checked it."""
     fresh = checked.fresh
-    keys = _write(connection, checked.known.traces, fresh)
+    keys = _write(connection, checked.known, fresh)
     if checked.known.waiting:
         join_waiting(
             connection,
@@ -253,13 +263,8 @@ def _foreign_parents(connection: Connection, batch: Batch) -> list[Fault]:
     homes: dict[str | None, set[str]] = defaultdict(set)
     for span in batch.spans:
         homes[span.id].add(span.trace_id)
-    rows = connection.all(
-        "SELECT s.id, t.id FROM spans s JOIN traces t ON t.trace_key = s.trace_key "
-        "WHERE s.project_id = ? AND s.id IN [?]",
-        batch.project_id,
-        [span_id for span_id in outside if span_id is not None],
-    )
-    for span_id, trace_id in rows:
+    named = [span_id for span_id in outside if span_id is not None]
+    for span_id, trace_id in recent_homes(connection, batch.project_id, named):
         homes[span_id].add(trace_id)
     return [
         Fault("INVALID_SPAN_PARENT", span, f"its parent '{span.parent_span_id}' belongs to another trace")
@@ -270,7 +275,7 @@ def _foreign_parents(connection: Connection, batch: Batch) -> list[Fault]:
     ]
 
 
-def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> dict[str, str]:
+def _write(connection: Connection, beside: Known, batch: Batch) -> dict[str, str]:
     keys: dict[str, str] = {}
     span_keys: list[str] = []
     new: list[Value] = []
@@ -278,14 +283,16 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
     marks: set[tuple[int, str]] = set()
     sessions: dict[str, None] = {}
     left: list[str | None] = []
+    changes: list[tuple[str, TraceTotals]] = []
     for trace_id, arriving in batch.by_trace.items():
-        stored = traces.get(trace_id)
+        stored = beside.traces.get(trace_id)
         if stored is None:
             key = new_id()
             facts = arriving.root or RootFields()
             new += (
                 key, trace_id, created_at_of(key), *facts, with_models("", arriving.models), *arriving.counts,
                 arriving.session_id, arriving.user_id, sum_of_costs(None, arriving.cost_pico), *arriving.calls,
+                arriving.started_us,
             )  # fmt: skip
             session_id = arriving.session_id
         else:
@@ -299,11 +306,13 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
             known.append((
                 *facts, with_models(stored.models, arriving.models), *arriving.counts,
                 session_id, user_id,
-                sum_of_costs(stored.cost_pico, arriving.cost_pico), *arriving.calls, key,
+                sum_of_costs(stored.cost_pico, arriving.cost_pico), *arriving.calls,
+                min(stored.started_us, arriving.started_us), key,
             ))  # fmt: skip
         if session_id is not None:
             sessions[session_id] = None
         keys[trace_id] = key
+        changes.append((key, _change(stored, arriving)))
         stretch = key[:LENGTH]
         marks.update((mark, stretch) for mark in arriving.marks)
         span_keys += [key] * len(arriving.spans)
@@ -321,10 +330,37 @@ def _write(connection: Connection, traces: dict[str, Stored], batch: Batch) -> d
         forget_empty(connection, batch.project_id, left)
     if marks:
         connection.run_many(INSERT_MARK, [(batch.project_id, *mark) for mark in sorted(marks)])
+    add_totals(connection, batch.project_id, changes)
     batch.values[:: len(SPAN_COLUMNS)] = span_keys
-    always = {"project_id": batch.project_id, "received_at": batch.received_at}
+    always: dict[str, Value] = {
+        "project_id": batch.project_id,
+        "received_at": batch.received_at,
+        "block": beside.block,
+    }
     connection.insert_many("spans", always, SPAN_COLUMNS, batch.values)
+    count_in_block(connection, beside.block, len(span_keys))
     return keys
+
+
+def _change(stored: Stored | None, arriving: TraceSpans) -> TraceTotals:
+    """What the spans of one trace add to the totals of its stretch."""
+    spans, errors, tokens = arriving.counts
+    root = arriving.root
+    if stored is not None and stored.facts.root_span_id is not None:
+        root = None
+    duration = None if root is None else root.root_duration_ms
+    before = None if stored is None else stored.cost_pico
+    cost = (sum_of_costs(before, arriving.cost_pico) or 0) - (before or 0)
+    return TraceTotals(
+        int(stored is None),
+        spans,
+        int(errors > 0 and (stored is None or stored.error_count == 0)),
+        int(duration is not None),
+        duration or 0.0,
+        tokens,
+        *cost_parts(cost),
+        *arriving.calls,
+    )
 
 
 def _belongs(stored: Stored, arriving: TraceSpans) -> tuple[str | None, str | None]:

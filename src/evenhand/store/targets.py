@@ -9,6 +9,7 @@ from evenhand.core.errors import Refusal
 from evenhand.core.objects.scores import TargetType
 from evenhand.store.connection import Connection
 from evenhand.store.projects import Scope, not_found
+from evenhand.store.span_blocks import spans_of_id
 
 MOST_CANDIDATES = 20
 """How many of the spans that a name may mean are told."""
@@ -114,20 +115,6 @@ def _candidates(connection: Connection, name: TargetName) -> list[Candidate]:
         )()
     )
     return [Candidate(project_id, ids.get(key, ""), key) for project_id, key in rows]
-
-
-def spans_of_id(
-    connection: Connection, span_id: str, project: str | None, *, limit: int
-) -> list[tuple[str, str]]:
-    """Project and trace key of the spans with an id, in a project or in all."""
-    own, values = ("", ()) if project is None else (" AND project_id = ?", (project,))
-    rows = connection.all(
-        f"SELECT project_id, trace_key FROM spans WHERE id = ?{own} ORDER BY id, project_id LIMIT ?",  # noqa: S608  constant texts
-        span_id,
-        *values,
-        limit,
-    )
-    return [(row[0], row[1]) for row in rows]
 
 
 def _chosen(name: TargetName, found: list[Candidate]) -> Target | Refusal | None:

@@ -23,7 +23,8 @@ from evenhand.store.trace_marks import LENGTH, last_unmarked, stretches, wanted_
 
 _TRACE = (
     "trace_key, id, project_id, root_span_id, root_name, root_duration_ms, span_count, error_count, tokens, models, "
-    "queue_key, created_at, metadata, annotation_count, session_id, user_id, cost_pico, cost_known, cost_unknown"
+    "queue_key, created_at, metadata, annotation_count, session_id, user_id, cost_pico, cost_known, cost_unknown, "
+    "started_us"
 )
 _SPAN = (
     "id, parent_span_id, name, start_us, end_us, duration_ms, input, output, tokens_input, tokens_output, model, "
@@ -43,6 +44,10 @@ _ANNOTATED_BY = (
 )
 
 
+MOST_US = 2**62
+"""Later than any span can begin."""
+
+
 class TraceFilter(Struct, frozen=True, kw_only=True):
     """What a list of traces is narrowed to."""
 
@@ -50,6 +55,10 @@ class TraceFilter(Struct, frozen=True, kw_only=True):
     """Keys from here on (`key_from`)."""
     before: str | None = None
     """Keys before this one."""
+    started_after: int | None = None
+    """Begun later than this, by the trace's own clock (microseconds since 1970)."""
+    started_before: int | None = None
+    """Begun earlier than this."""
     has_error: bool | None = None
     """Whether a span failed."""
     in_queue: bool | None = None
@@ -121,6 +130,7 @@ def get_trace(connection: Connection, trace_id: str, *, scope: Scope, project_id
         cost_unknown_calls=row[18],
         queued_at=_queued_at(row),
         created_at=row[11],
+        started_at=format_instant(instant(row[19])),
         metadata=Raw(row[12].encode()),
         spans=spans,
     )
@@ -170,6 +180,14 @@ def get_trace_row(
     """The trace's key, and the trace without its spans."""
     row = find_trace(connection, trace_id, scope=scope, project_id=project_id)
     return row[0], _trace_row(row)
+
+
+def traces_by_id(connection: Connection, trace_ids: Sequence[str], *, project_id: str) -> dict[str, TraceRow]:
+    """Traces of a project; what is not there is left out."""
+    if not trace_ids:
+        return {}
+    rows = connection.look_up(_TRACE, "FROM traces WHERE id IN [?]", sorted(set(trace_ids)))()
+    return {row[1]: _trace_row(row) for row in rows if row[2] == project_id}
 
 
 def get_span(
@@ -236,7 +254,9 @@ def first_call(connection: Connection, trace_key: str) -> Row | None:
 def list_traces(
     connection: Connection, *, project_id: str, narrow: TraceFilter, before: str | None, limit: int
 ) -> list[tuple[str, TraceRow]]:
-    """Newest first, each with the key that a cursor continues from."""
+    """Newest first, each with the key that a cursor continues from. Limits of the traces' own time order them by it."""
+    if narrow.started_after is not None or narrow.started_before is not None:
+        return _listed_by_start(connection, project_id, narrow, before, limit)
     newest, oldest = min(before or LAST, narrow.before or LAST), narrow.after or ""
     wanted = wanted_marks(
         narrow.name,
@@ -297,6 +317,33 @@ def _listed(
         used=used,
     )
     return as_cut(rows, [(row[0], _trace_row(row)) for row in rows])
+
+
+def _listed_by_start(
+    connection: Connection, project_id: str, narrow: TraceFilter, before: str | None, limit: int
+) -> list[tuple[str, TraceRow]]:
+    """By the time that the traces tell, the latest first; the place in the list is that time and the key."""
+    conditions, values = _conditions(connection, narrow)
+    start, key = (narrow.started_before if narrow.started_before is not None else MOST_US, "")
+    if before is not None:
+        text, _, key = before.partition(" ")
+        start = int(text)
+    order = "project_id, started_us, trace_key"
+    rows = connection.all(
+        f"SELECT {_TRACE} FROM traces WHERE ({order}) < (?, ?, ?) AND ({order}) >= (?, ?, '')"  # noqa: S608  constant texts
+        f" AND trace_key >= ? AND trace_key < ?{conditions}"
+        " ORDER BY project_id DESC, started_us DESC, trace_key DESC LIMIT ?",
+        project_id,
+        start,
+        key,
+        project_id,
+        -MOST_US if narrow.started_after is None else narrow.started_after + 1,
+        narrow.after or "",
+        narrow.before or LAST,
+        *values,
+        limit,
+    )
+    return [(f"{row[19]} {row[0]}", _trace_row(row)) for row in rows]
 
 
 def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[Bound]]:
@@ -517,5 +564,6 @@ def _trace_row(row: Row) -> TraceRow:
         models=[msgspec.json.decode(line) for line in row[9].split("\n") if line],
         queued_at=_queued_at(row),
         created_at=row[11],
+        started_at=format_instant(instant(row[19])),
         metadata=Raw(row[12].encode()),
     )

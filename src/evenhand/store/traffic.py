@@ -1,4 +1,4 @@
-"""How many traces came in by stretch of time, and how many of them failed: counted in indexes, no row is read."""
+"""How many traces came in by stretch of time, and how many of them failed, from the totals that are kept."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -6,6 +6,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from evenhand.store.connection import Connection
+from evenhand.store.trace_totals import totals_between
 
 
 class Traffic(Struct, frozen=True):
@@ -19,13 +20,5 @@ class Traffic(Struct, frozen=True):
 
 def count_traffic(connection: Connection, project_id: str, keys: Sequence[str]) -> list[Traffic]:
     """One entry between each of `keys` (`key_from`) and the next."""
-    between = "FROM traces WHERE project_id = ? AND trace_key >= ? AND trace_key < ?"
-    with connection.pipelined():
-        asked = [
-            (
-                connection.ask(f"SELECT COUNT(*) {between}", project_id, start, end),
-                connection.ask(f"SELECT COUNT(*) {between} AND error_count > 0", project_id, start, end),
-            )
-            for start, end in pairwise(keys)
-        ]
-        return [Traffic(every()[0][0], failed()[0][0]) for every, failed in asked]
+    found = [totals_between(connection, project_id, start, end) for start, end in pairwise(keys)]
+    return [Traffic(totals.trace_count, totals.failed_count) for totals in found]

@@ -259,7 +259,7 @@ class Writer:
         if connection is None:
             connection = self._connection = self._dialect.reopen_writer()
             self.reopened += 1
-            log.warning("the writer opened the database again")
+            log.info("the writer opened the database again")
         connection.begin()
         alone = len(group) == 1
         done: set[int] = set()

@@ -14,6 +14,12 @@ class TraceCounts(Struct, frozen=True, kw_only=True):
     """Their share, to three decimals; 0 when there are none."""
     avg_duration_ms: float | None
     """The mean duration of the root spans; null when none has one."""
+    tokens: int
+    """Tokens of their model calls."""
+    cost_usd: float | None
+    """What the model calls with a known cost came to; null when none has one."""
+    cost_known_share: float | None
+    """The share of the model calls whose cost is known, to three decimals; null when there are none."""
 
 
 class TraceWindows(Struct, frozen=True, kw_only=True):

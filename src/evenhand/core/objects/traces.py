@@ -114,6 +114,8 @@ class Trace(Struct, frozen=True, kw_only=True):
     """Since when it waits for review; null when it is not in the queue."""
     created_at: str
     """When its first span arrived."""
+    started_at: str
+    """When it began by its own clock: the earliest start of its spans."""
     metadata: Raw
     """The root span's metadata."""
     spans: list[Span]
@@ -155,6 +157,8 @@ class TraceRow(Struct, frozen=True, kw_only=True):
     """Since when it waits for review; null when it is not in the queue."""
     created_at: str
     """When its first span arrived."""
+    started_at: str
+    """When it began by its own clock: the earliest start of its spans."""
     metadata: Raw
     """The root span's metadata."""
 

@@ -187,7 +187,7 @@ def _route(
         audience="token:read",
         query=query,
         stream_types=(NDJSON, PARQUET),
-        errors=errors,
+        errors=(*errors, "NOT_INSTALLED"),
         summary=summary,
         tag="Exports",
     )

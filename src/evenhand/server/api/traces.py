@@ -69,6 +69,10 @@ class TraceQuery(Paging, frozen=True, kw_only=True):
     """Created after this instant (ISO 8601)."""
     created_before: str | None = field(default=None, name="before")
     """Created before this instant (ISO 8601)."""
+    started_after: str | None = None
+    """Begun after this instant by the trace's own clock (ISO 8601); the list is then in the order of these times."""
+    started_before: str | None = None
+    """Begun before this instant by the trace's own clock (ISO 8601)."""
     has_error: bool | None = None
     """Whether a span failed."""
     in_queue: bool | None = None
@@ -229,6 +233,8 @@ async def list_all(call: Call, query: TraceQuery) -> Answer:
     narrow = store.TraceFilter(
         after=_first_key_after("after", query.created_after),
         before=_first_key("before", query.created_before),
+        started_after=_own_time("started_after", query.started_after),
+        started_before=_own_time("started_before", query.started_before),
         has_error=query.has_error,
         in_queue=query.in_queue,
         name=query.name,
@@ -251,6 +257,16 @@ async def list_all(call: Call, query: TraceQuery) -> Answer:
     )
     page = page_of(rows, limit, LISTING, lambda row: (row[0],))
     return json_answer(Page(items=[row for _, row in page.items], next_cursor=page.next_cursor, limit=limit))
+
+
+def _own_time(name: str, text: str | None) -> int | None:
+    """An instant in microseconds."""
+    if text is None:
+        return None
+    try:
+        return microseconds(parse_instant(text))
+    except InputError as error:
+        raise Refusal("INVALID_REQUEST", f"'{name}': {error.reason}", {"field": name}) from None
 
 
 def _first_key(name: str, text: str | None) -> str | None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from evenhand.core.errors import (
     EvenhandError,
     InputError,
+    MissingExtra,
     OptionError,
     Refusal,
     StoreBusy,
@@ -49,6 +50,7 @@ STATUS: dict[str, int] = {
     "MIXED_SCORER_VERSIONS": 422,
     "INVALID_ANNOTATION_SCOPE": 422,
     "NO_ROOT_SPAN": 422,
+    "NOT_INSTALLED": 422,
     "TOO_MANY_REQUESTS": 429,
     "INTERNAL_ERROR": 500,
     "OVERLOADED": 503,
@@ -161,6 +163,8 @@ def answer_for(error: Exception) -> Answer | None:
             return error_answer(error.code, str(error), error.details)
         case InputError() | OptionError() | UnknownName():
             return error_answer("INVALID_REQUEST", str(error))
+        case MissingExtra():
+            return error_answer("NOT_INSTALLED", str(error), {"extra": error.extra})
         case StoreFull():
             return error_answer("INSUFFICIENT_STORAGE", "No space is left; nothing was stored.")
         case StoreBusy():

@@ -6,7 +6,10 @@ import traceback
 
 import msgspec
 
+from evenhand.core.errors import StoreUnavailable
 from evenhand.core.timestamps import format_instant, now
+
+log = logging.getLogger("evenhand.server")
 
 
 class JsonLines(logging.Formatter):
@@ -41,6 +44,12 @@ def kind_and_place(error: BaseException) -> str:
         parts.append("".join(traceback.format_tb(one.__traceback__)) + kind)
         one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
     return "\n\n".join(reversed(parts))
+
+
+def warn_of(error: Exception, text: str) -> None:
+    """Log what work in the background cannot do; an outage of the database has been told once already."""
+    level = logging.DEBUG if isinstance(error, StoreUnavailable) else logging.WARNING
+    log.log(level, text, extra={"fields": {"error": type(error).__name__}})
 
 
 def set_up_logging(level: str) -> None:

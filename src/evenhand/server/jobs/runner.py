@@ -21,6 +21,7 @@ from evenhand.core.objects.scores import Score
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
 from evenhand.core.spans import PICO
 from evenhand.scoring.apply import without_thinking
+from evenhand.server.http.logs import warn_of
 from evenhand.server.jobs.computing import compute_score, in_range, sample_of, value_of
 from evenhand.server.jobs.judge_models import MOST_REQUESTS, JudgeModels
 from evenhand.server.jobs.score_requests import ScoreToCompute
@@ -121,7 +122,7 @@ class JobRunner:
                 lambda connection: store.claim_jobs(connection, limit=limit, lease_ms=self._lease_ms)
             )
         except EvenhandError as error:
-            log.warning("jobs cannot be claimed", extra={"fields": {"error": type(error).__name__}})
+            warn_of(error, "jobs cannot be claimed")
             return []
         self._held.update((claim.job_id, claim) for claim in claims)
         return claims
@@ -138,7 +139,7 @@ class JobRunner:
                         )  # type: ignore[misc]  # bound early on purpose
                     )
                 except EvenhandError as error:
-                    log.warning("leases cannot be kept", extra={"fields": {"error": type(error).__name__}})
+                    warn_of(error, "leases cannot be kept")
 
     async def _give_back(self, held: list[store.Claim]) -> None:
         """Jobs that another may claim at once; those that ended meanwhile stay ended."""
@@ -152,7 +153,7 @@ class JobRunner:
                 await self._database.write(work)
             except EvenhandError as error:
                 # Nothing is lost: the leases run out.
-                log.warning("jobs cannot be given back", extra={"fields": {"error": type(error).__name__}})
+                warn_of(error, "jobs cannot be given back")
 
     async def _work(self, claim: store.Claim) -> None:
         try:
@@ -276,7 +277,7 @@ class JobRunner:
         except EvenhandError as error:
             # It is booked with the next call: the difference is still there.
             self._booked[model] -= pico / PICO
-            log.warning("spending cannot be booked", extra={"fields": {"error": type(error).__name__}})
+            warn_of(error, "spending cannot be booked")
 
     def _tell_outage(self, model: str, outcome: Outcome) -> None:
         """A warning when a model stops answering, again after a minute, and a line when it answers again."""

@@ -20,6 +20,7 @@ from evenhand.reports.numbers import number, signed
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
+from evenhand.server.pages.distributions import score_pictures
 from evenhand.server.pages.frame import (
     Crumb,
     NoFields,
@@ -105,6 +106,7 @@ async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
         return ExperimentsPage(
             title="Experiments",
             here=here,
+            live=any(one.status == "running" for one in shown),
             grid=_list_grid(shown, summaries, datasets, columns, moment, project_id),
             compare=project_path(project_id, "compare"),
             hidden_scorers=len(names) - len(columns),
@@ -113,7 +115,7 @@ async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
             first=here() if query.cursor else "",
         )
 
-    return await respond(call, work, query)
+    return await respond(call, work, query, follows=True)
 
 
 def _datasets(connection: Connection, ids: set[str], project_id: str) -> dict[str, Dataset]:
@@ -290,6 +292,8 @@ class ExperimentPage(PageContext, frozen=True, kw_only=True):
     experiment: Experiment
     dataset: Dataset | None
     summary: ExperimentSummary
+    spread: Sequence[tuple[str, str]]
+    """Pictures of the items' scores, each with its scorer."""
     tiles: Sequence[Tile]
     grid: Grid
     opened: OpenRun | None
@@ -310,7 +314,7 @@ class ExperimentPage(PageContext, frozen=True, kw_only=True):
 async def experiment(call: Call, query: ExperimentQuery) -> Answer:
     ids = [call.params["experiment_id"]]
     work = await open_experiment(call, call.params["project_id"], ids, query, here_of(call, query))
-    return await respond(call, work, query, search=bool(query.scorer))
+    return await respond(call, work, query, search=bool(query.scorer), follows=True)
 
 
 async def open_experiment(
@@ -346,9 +350,11 @@ async def open_experiment(
             here=here,
             crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
             shared_as=("experiment", experiment_id),
+            live=kept.experiment.status == "running",
             experiment=kept.experiment,
             dataset=found_datasets.get(kept.experiment.dataset_id),
             summary=summary,
+            spread=score_pictures(connection, experiment_id, scorers, kept.experiment.run_count),
             tiles=[_tile(one) for one in summary.scores_by_scorer.values()],
             grid=_runs_grid(runs, scorers, items, here, query, project_id, traces=not call.is_public),
             opened=_open_run(opened, items, project_id) if opened else None,

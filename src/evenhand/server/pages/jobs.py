@@ -27,6 +27,7 @@ from evenhand.server.pages.links import project_path
 from evenhand.server.pages.tabs import Tab
 from evenhand.store import jobs as store
 from evenhand.store.connection import Connection
+from evenhand.store.live import anything_running
 from evenhand.store.pages import has_more
 
 LISTING = "jobs page"
@@ -80,6 +81,7 @@ async def jobs(call: Call, query: JobsQuery) -> Answer:
         return JobsPage(
             title="Jobs",
             here=here,
+            live=anything_running(connection, project_id),
             grid=_grid(rows[:PAGE_ROWS], moment, project_id, writes=writes),
             tabs=[
                 Tab("All", here(status=None), query.status is None),
@@ -95,7 +97,7 @@ async def jobs(call: Call, query: JobsQuery) -> Answer:
             path=project_path(project_id, "jobs"),
         )
 
-    return await respond(call, work, query)
+    return await respond(call, work, query, follows=True)
 
 
 def _grid(rows: Sequence[Job], moment: datetime, project_id: str, *, writes: bool) -> Grid:

@@ -19,6 +19,7 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.http.routes import Route, decode_query, typed_query
+from evenhand.server.pages.ab import open_report
 from evenhand.server.pages.comparison import ComparisonQuery, open_comparison
 from evenhand.server.pages.experiments import ExperimentQuery, open_experiment
 from evenhand.server.pages.frame import (
@@ -64,6 +65,7 @@ KINDS: dict[ShareKind, Shareable] = {
     "trace": Shareable(name="Trace", ids=1, query=TraceQuery, open=open_trace),
     "experiment": Shareable(name="Experiment", ids=1, query=ExperimentQuery, open=open_experiment),
     "comparison": Shareable(name="Comparison", ids=2, query=ComparisonQuery, open=open_comparison),
+    "ab": Shareable(name="A/B report", ids=1, query=PageQuery, open=open_report),
 }
 
 

@@ -29,6 +29,7 @@ from evenhand.metrics.power import (
     flip_minimum_detectable_effect,
     mcnemar_minimum_detectable_effect,
 )
+from evenhand.metrics.quantiles import normal_quantile
 from evenhand.metrics.types import Alternative, FloatArray, Interval, TestResult
 from evenhand.results import RunResults, SampleResult
 
@@ -351,7 +352,7 @@ def unpaired(base: FloatArray, candidate: FloatArray, options: Options) -> Inter
         error = 0.0
     else:
         error = float(np.sqrt(np.var(base, ddof=1) / len(base) + np.var(candidate, ddof=1) / len(candidate)))
-    half = _normal_quantile(0.5 + options.confidence_level / 2) * error
+    half = normal_quantile(0.5 + options.confidence_level / 2) * error
     return Interval(
         value=value,
         ci_lower=value - half,
@@ -485,7 +486,7 @@ def _more_units(
     if options.max_drop == 0 and spread == 0:
         return None
     alpha = 1 - options.confidence_level
-    z_test, z_power = _normal_quantile(1 - alpha), _normal_quantile(0.8)
+    z_test, z_power = normal_quantile(1 - alpha), normal_quantile(0.8)
     if changed is not None or spread == 0:
         # McNemar's test with its correction for whole counts; a drop of `effect` changes at least that share of problems.
         share = max(changed or 0.0, effect / scale) * scale**2
@@ -495,7 +496,7 @@ def _more_units(
         needed = ceil(((z_test + z_power) * spread / effect) ** 2)
     if options.max_drop > 0:
         # As the bound is made: normal, with one value more at the end of the scale; and never fewer than it needs at all.
-        bound = _units_for((_normal_quantile(1 - alpha / 2) + z_power) * spread, effect, scale)
+        bound = _units_for((normal_quantile(1 - alpha / 2) + z_power) * spread, effect, scale)
         needed = max(needed, bound, fewest_units(effect, scale, alpha / 2))
     return max(0, needed - n)
 
@@ -628,9 +629,3 @@ def _caveats(base: RunResults, candidate: RunResults, different: list[str], pair
     if len(pairing.problems) < 30:
         found.append(f"only {len(pairing.problems)} problems: intervals and tests are rough")
     return found
-
-
-def _normal_quantile(probability: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(probability))

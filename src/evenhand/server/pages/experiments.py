@@ -20,6 +20,7 @@ from evenhand.reports.numbers import number, signed
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
+from evenhand.server.pages.distributions import score_pictures
 from evenhand.server.pages.frame import (
     Crumb,
     ListPage,
@@ -281,6 +282,8 @@ class ExperimentPage(ListPage, frozen=True, kw_only=True):
     experiment: Experiment
     dataset: Dataset | None
     summary: ExperimentSummary
+    spread: Sequence[tuple[str, str]]
+    """Pictures of the items' scores, each with its scorer."""
     tiles: Sequence[Tile]
     opened: OpenRun | None
     query: ExperimentQuery
@@ -335,6 +338,7 @@ async def open_experiment(
             experiment=kept.experiment,
             dataset=found_datasets.get(kept.experiment.dataset_id),
             summary=summary,
+            spread=score_pictures(connection, experiment_id, scorers, kept.experiment.run_count),
             tiles=[_tile(one) for one in summary.scores_by_scorer.values()],
             grid=_runs_grid(runs, scorers, items, here, query, project_id, traces=not call.is_public),
             opened=_open_run(opened, items, project_id) if opened else None,

@@ -191,7 +191,7 @@ class Visitor:
         self._connection.request("GET", path, headers=self._headers)
         answer = self._connection.getresponse()
         body = answer.read()
-        assert answer.status == 200, (path, answer.status)
+        assert answer.status == 200, (path, answer.status, body[:500])
         return time.perf_counter() - started, body
 
 

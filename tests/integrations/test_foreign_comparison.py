@@ -129,6 +129,7 @@ def test_an_import_reaches_a_service_and_its_experiments_compare(
     for name in ("improved", "regressed", "unchanged"):
         assert found[name] == from_files[name]
     assert found["delta"] == from_files["delta"]
+    assert [found["base"]["name"], found["candidate"]["name"]] == addresses
     refused = evenhand("compare", addresses[0], f"{service.url}/nothing", env=env)
     assert "names no experiment" in refused.stderr
 

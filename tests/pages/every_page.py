@@ -39,6 +39,8 @@ PAGES: dict[str, Callable[[Site], str]] = {
     "queue-add": lambda site: f"/projects/demo/queues/{site.review_queue()}/add",
     "agreement": lambda site: "/projects/demo/agreement",
     "agreement-none": lambda site: "/projects/empty/agreement",
+    "ab": lambda site: "/projects/demo/ab",
+    "ab-arms": lambda site: "/projects/demo/ab/" + "/".join(site.compared("small model")),
     "shares": lambda site: "/projects/demo/shares",
     "shares-none": lambda site: "/projects/empty/shares",
     "shared-trace": lambda site: site.share("trace", "live-0390"),

@@ -235,3 +235,27 @@ def test_another_projects_objects_are_not_found(browser: Browser, demo: Site) ->
         assert context.request.get(path).status == 404, path
     context.close()
     client.close()
+
+
+def test_a_comparison_is_computed_again_when_something_changed(tab: Page, demo: Site) -> None:
+    """A kept comparison is as good as a new one: another score, and a deleted one, are on the page at once."""
+    client = demo.client()
+    base, other = compared(client, [1.0, 1.0], [0.0, 1.0])
+    path = f"/projects/{client.project}/compare/{base}/{other}"
+
+    def candidate() -> str:
+        tab.goto(path)
+        return tab.locator("td[data-label='Candidate']").first.inner_text()
+
+    assert candidate() == candidate() == "0.500"
+    run = client.get(f"/v1/experiments/{other}/runs").body["items"][0]
+    [score] = run["scores"]
+    client.made(
+        "/v1/scores",
+        {"target_id": run["id"], "target_type": "run", "scorer_name": score["scorer_name"], "value": 1.0},
+    )
+    changed = candidate()
+    assert changed != "0.500"
+    assert client.delete(f"/v1/scores/{score['id']}").status == 200
+    assert candidate() != changed
+    client.close()

@@ -4,9 +4,14 @@ from typing import Any
 
 import msgspec
 
+from evenhand.ab.arms import METRICS
+from evenhand.ab.decision import GATE_METRICS, INSUFFICIENT, MIXED, Preference
 from evenhand.ab.findings import Findings
 from evenhand.ab.markdown import markdown
+from evenhand.ab.pairing import DeltaSummary
+from evenhand.ab.profile import Profile
 from evenhand.core import jsontext
+from evenhand.core.errors import InputError
 
 
 class AbReport(Findings, frozen=True, kw_only=True):
@@ -39,3 +44,62 @@ class AbReport(Findings, frozen=True, kw_only=True):
     def to_markdown(self) -> str:
         """The report for people, as Markdown."""
         return markdown(self)
+
+
+def read_analysis(data: bytes) -> AbReport:
+    """The report that an `analysis.json` holds; `InputError` says what is wrong with another file.
+
+    What the pictures of runs and tasks are drawn from is not in the file: the profile is empty.
+    """
+    given = jsontext.decode(data)
+    jsontext.check_keys(data)
+    if not isinstance(given, dict) or "gates" not in given:
+        raise InputError("this is no analysis.json: `evenhand ab analyze` writes one")
+    own = {name: value for name, value in given.items() if name != "paired"}
+    try:
+        own["deltas"] = _deltas(given.get("paired"))
+        own["paired_runs"] = given["paired"]["paired_runs"]
+        own["verdict"] = _verdict(given)
+        own["profile"] = Profile(tasks=(), task_count=0, durations={}, tokens={})
+        report = msgspec.convert(own, AbReport)
+    except msgspec.ValidationError as error:
+        raise InputError(f"this is no analysis.json: {error}") from None
+    except KeyError as error:
+        raise InputError(f"this is no analysis.json: `{error.args[0]}` is missing") from None
+    _check_whole(report)
+    return report
+
+
+def _deltas(paired: Any) -> dict[str, DeltaSummary]:
+    if not isinstance(paired, dict) or not isinstance(paired.get("pairs_with_value"), dict):
+        raise InputError("this is no analysis.json: `paired` holds the deltas and `pairs_with_value`")
+    return {
+        name: msgspec.convert(
+            {"mean": paired[f"mean_{name}"], "median": paired[f"median_{name}"], "pairs": pairs}, DeltaSummary
+        )
+        for name, pairs in paired["pairs_with_value"].items()
+    }
+
+
+def _verdict(given: dict[str, Any]) -> Preference:
+    """The verdict behind the sentence `decision`."""
+    decision = given["decision"]
+    if decision == MIXED:
+        return "mixed"
+    if decision == INSUFFICIENT:
+        return "insufficient"
+    if given["treatment"] is not None and decision == f"prefer {given['treatment']}":
+        return "treatment"
+    if given["control"] is not None and decision == f"prefer {given['control']}":
+        return "control"
+    raise InputError("this is no analysis.json: `decision` names neither arm")
+
+
+def _check_whole(report: AbReport) -> None:
+    """A file that somebody shortened is refused: pages and Markdown count on these."""
+    if [gate.name for gate in report.gates] != list(GATE_METRICS):
+        raise InputError(f"this is no analysis.json: `gates` are {', '.join(GATE_METRICS)}")
+    for metric in METRICS:
+        for name, part in (("paired", report.deltas), ("intervals", report.intervals)):
+            if metric.delta not in part:
+                raise InputError(f"this is no analysis.json: `{name}` has nothing about `{metric.delta}`")

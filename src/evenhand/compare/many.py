@@ -177,7 +177,7 @@ def _names(runs: Sequence[RunResults]) -> list[str]:
         names = ["/".join(run.path.parts[-depth:]) for run in runs]
         if len(set(names)) == len(names):
             return names
-    return [str(run.path) for run in runs]
+    return [run.source for run in runs]
 
 
 def _letter(index: int) -> str:

@@ -113,7 +113,7 @@ def noise_from_runs(base: RunResults, candidate: RunResults | None) -> Noise:
     """Measure the noise on a pilot: two runs, or one run against an imagined twin."""
     mine = _groups(base)
     if candidate is None:
-        return _noise_of_twin(mine, str(base.path))
+        return _noise_of_twin(mine, base.source)
     theirs = _groups(candidate)
     shared = sorted(mine.keys() & theirs.keys())
     if len(shared) < 2:
@@ -129,7 +129,7 @@ def noise_from_runs(base: RunResults, candidate: RunResults | None) -> Noise:
     return Noise(
         between=between,
         within=within,
-        source=f"pilot of {len(shared)} problems: {base.path} and {candidate.path}",
+        source=f"pilot of {len(shared)} problems: {base.source} and {candidate.source}",
     )
 
 

@@ -99,7 +99,7 @@ def load_sides(
             for scorer in scorer_names(run):
                 if not scorers or scorer in scorers:
                     name = f"{label} · {scorer}"
-                    found[name] = as_run(run, scorer, order, Path(source), name)
+                    found[name] = as_run(run, scorer, order, source, name)
         sides.append(found)
     notes = tuple(dict.fromkeys(words for run in (*mine, *theirs) for words in run.unmapped))
     return Sides(base=sides[0], candidate=sides[1], notes=notes)
@@ -162,7 +162,7 @@ def scorer_names(run: ImportedRun) -> list[str]:
     ]
 
 
-def as_run(run: ImportedRun, scorer: str, order: Mapping[str, int], path: Path, name: str) -> RunResults:
+def as_run(run: ImportedRun, scorer: str, order: Mapping[str, int], source: str, name: str) -> RunResults:
     """The run with one scorer's outcomes as rewards; `order` numbers the items, alike on both sides."""
     # The tool did not apply the scorer to a sample without an outcome of it: no part of this scorer's denominator.
     samples = [
@@ -176,7 +176,8 @@ def as_run(run: ImportedRun, scorer: str, order: Mapping[str, int], path: Path, 
         config["scorer"] = run.scorers[scorer]
         hashes["scorer"] = sha256(canonical(run.scorers[scorer])).hexdigest()
     bundle = Bundle(benchmark=BenchmarkSummary(name=name, samples=len(samples)), config=config, hashes=hashes)
-    return RunResults(path=path, name=name, bundle=bundle, samples=samples)
+    address = source if is_address(source) else ""
+    return RunResults(path=Path(source), name=name, bundle=bundle, samples=samples, address=address)
 
 
 def _sample(sample: ImportedSample, outcome: Outcome, index: int) -> SampleResult:

@@ -37,7 +37,7 @@ def write_runs(runs: Sequence[ImportedRun], folder: Path) -> list[Path]:
             name = f"{run.name} · {scorer}"
             target = _fresh(place, scorer, written)
             target.mkdir(parents=True)
-            made = as_run(run, scorer, order, target, name)
+            made = as_run(run, scorer, order, str(target), name)
             assert made.bundle is not None
             tally = Tally()
             with JsonlFile(target / "results.jsonl") as file:

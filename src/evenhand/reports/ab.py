@@ -41,6 +41,31 @@ _TONES: dict[Preference, Tone] = {
 
 def ab_page(report: Findings) -> str:
     """The whole page: the decision, the gates, the deltas, the tasks."""
+    return document(
+        ab_title(report),
+        ab_sections(report),
+        crumb="A/B analysis",
+        facts=ab_facts(report),
+        footer=f"Made by Evenhand at {report.generated_at_utc}",
+    )
+
+
+def ab_title(report: Findings) -> str:
+    """Which arms are compared."""
+    return f"{report.treatment or '(no arm)'} against {report.control or '(no arm)'}"
+
+
+def ab_facts(report: Findings) -> list[str]:
+    """How much there is of it."""
+    return [
+        counted(report.run_count, "run"),
+        counted(report.task_count, "task"),
+        counted(report.paired_runs, "pair"),
+    ]
+
+
+def ab_sections(report: Findings) -> list[Section]:
+    """The report in its order. A report read from `analysis.json` has no profile, and no pictures of tasks and runs."""
     settled = report.readiness.ready and all(gate.proven for gate in report.gates)
     verdict = VerdictBanner(
         name=report.decision,
@@ -50,7 +75,9 @@ def ab_page(report: Findings) -> str:
         reasons=[Reason(line.strip()) for line in reasons(report)],
         next_steps=next_steps(report),
     )
-    sections = [
+    drawn = report.profile.task_count > 0
+    arms = Section("Arms", [_table(summary_table(report))], half=drawn)
+    return [
         Section("", [verdict]),
         Section("Gates", [_gates(report)]),
         Section(
@@ -58,24 +85,19 @@ def ab_page(report: Findings) -> str:
             _deltas(report),
             note="Line: 95 % interval, each row on its own scale against zero. Filled dot: shown; hollow: not shown.",
         ),
-        Section("Arms", [_table(summary_table(report))], half=True),
-        Section("Cost and success", _cost(report), half=True),
-        Section("Success per task", _success(report), note=_success_note(report)),
-        Section("Duration and tokens per run", _spreads(report)),
+        arms,
+        *(_of_tasks_and_runs(report) if drawn else []),
         Section("Data", [Paragraph(line) for line in data_lines(report)], half=True),
         Section("How it was computed", [Paragraph(method_text(report))], half=True),
     ]
-    return document(
-        f"{report.treatment or '(no arm)'} against {report.control or '(no arm)'}",
-        sections,
-        crumb="A/B analysis",
-        facts=[
-            counted(report.run_count, "run"),
-            counted(report.task_count, "task"),
-            counted(report.paired_runs, "pair"),
-        ],
-        footer=f"Made by Evenhand at {report.generated_at_utc}",
-    )
+
+
+def _of_tasks_and_runs(report: Findings) -> list[Section]:
+    return [
+        Section("Cost and success", _cost(report), half=True),
+        Section("Success per task", _success(report), note=_success_note(report)),
+        Section("Duration and tokens per run", _spreads(report)),
+    ]
 
 
 def _sentence(report: Findings) -> str:
@@ -117,7 +139,8 @@ def _deltas(report: Findings) -> list[Part]:
     ]
     table = Table(columns, [_delta_row(report, metric) for metric in metrics])
     notes = [Paragraph(note) for note in interval_notes(report)]
-    return [table, *notes, *(_by_task(report, metric) for metric in metrics)]
+    by_task = [_by_task(report, metric) for metric in metrics] if report.profile.task_count else []
+    return [table, *notes, *by_task]
 
 
 def _delta_row(report: Findings, metric: Metric) -> list[Cell | str]:

@@ -164,12 +164,15 @@ class Application:
         """Send the chunks until they end, the client goes away or the server stops."""
         sending = asyncio.ensure_future(_send_chunks(send, answer, head=head))
         leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
+        telemetry = self.service.telemetry
+        telemetry.streams_open += answer.endless
         if answer.endless:
             self._endless.add(sending)
             sending.add_done_callback(self._endless.discard)
         try:
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            telemetry.streams_open -= answer.endless
             leaving.cancel()
             if not sending.done():
                 sending.cancel()

@@ -15,6 +15,8 @@ from evenhand.server.ingest.costs import PriceBook
 from evenhand.server.jobs.judge_models import JudgeModels
 from evenhand.server.jobs.runner import JobRunner
 from evenhand.server.jobs.scorers import Scorers
+from evenhand.server.kept import Kept
+from evenhand.server.live import LiveHub
 from evenhand.store.backfills import next_step, take_step
 from evenhand.store.connection import Connection
 from evenhand.store.database import Database
@@ -26,6 +28,8 @@ BACKFILL_SECONDS = 2.0
 """How often a server looks for backfills that another one, or a stopped one, left."""
 REMOVAL_SECONDS = 60.0
 """The same for what is to be deleted, and for traces that are too old."""
+KEPT_COMPARISONS = 8
+"""Comparisons for pages that are kept: of a thousand items with five repeats each, about 10 MB."""
 REMOVAL_PAUSE = 0.005
 """Seconds between two steps, in which other writes have their turn."""
 
@@ -55,6 +59,8 @@ class Service:
         self.scorers = Scorers(models, [*config.scorers, *models.scorers], think_tags=config.think_tags)
         self.prices = PriceBook(models.prices)
         self.jobs = JobRunner(database, models, self.scorers)
+        self.comparisons = Kept(KEPT_COMPARISONS)
+        self.live = LiveHub(database)
         self.documents: dict[str, Callable[[], bytes]] = {}
         self.stopping = False
         self._backfills = asyncio.Event()

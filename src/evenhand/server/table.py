@@ -27,12 +27,14 @@ from evenhand.server.api import (
 )
 from evenhand.server.http.routes import Route
 from evenhand.server.pages import (
+    ab,
     agreement,
     assets,
     comparison,
     dashboard,
     front,
     items,
+    live,
     queue_forms,
     review_queue,
     scorer,
@@ -76,6 +78,8 @@ def all_routes() -> tuple[Route, ...]:
         *settings_page.ROUTES,
         *search_page.ROUTES,
         *shares.ROUTES,
+        *ab.ROUTES,
+        *live.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

@@ -4,7 +4,10 @@ from typing import NamedTuple
 
 from evenhand.core import jsontext
 from evenhand.core.errors import InputError
+from evenhand.core.objects.experiments import Experiment
+from evenhand.store.audit import list_audit
 from evenhand.store.connection import Connection
+from evenhand.store.totals import scorer_totals
 
 
 class StoredRun(NamedTuple):
@@ -89,3 +92,25 @@ def _category(metadata: str | None) -> str | None:
         return None
     value = found.get("category") if isinstance(found, dict) else None
     return None if value is None else str(value)
+
+
+def comparison_stamp(connection: Connection, base: Experiment, other: Experiment) -> tuple[object, ...]:
+    """What a comparison of two experiments depends on, in a few rows: as long as it is the same, so is the comparison.
+
+    New runs and scores raise counts. What lowers them is in the record of deletions, whose newest entry is part of this.
+    """
+    dataset = connection.one("SELECT version, updated_at FROM datasets WHERE id = ?", base.dataset_id)
+    deleted = list_audit(connection, project_id=base.project_id, before=None, limit=1)
+    counts = sorted(
+        (key, one.score_count, one.label_count, one.total)
+        for key, one in scorer_totals(connection, [base.id, other.id]).items()
+    )
+    return (
+        base.id,
+        base.run_count,
+        other.id,
+        other.run_count,
+        dataset,
+        deleted[0].id if deleted else "",
+        tuple(counts),
+    )

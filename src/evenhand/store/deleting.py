@@ -184,6 +184,7 @@ _OF_PROJECT = (
     ("jobs", "id"),
     ("backfills", "id"),
     ("shares", "id"),
+    ("ab_reports", "id"),
     ("people", "id"),
     ("tokens", "id"),
     ("sessions", "project_id, id"),

@@ -215,10 +215,11 @@ def judge_values(
     for ids in _chunks(sorted(runs)):
         rows = connection.look_up(
             "target_id, id, number, label, rationale, canonical_name, scorer_version",
-            "FROM scores WHERE target_id IN [?] AND target_type = 'run' AND scorer_name = ? AND project_id = ?",
+            # Ids of runs are unique in the database. With the project, PostgreSQL would read all scores of the scorer
+            # for each of them.
+            "FROM scores WHERE target_id IN [?] AND target_type = 'run' AND scorer_name = ?",
             ids,
             queue.judge_scorer,
-            queue.project_id,
         )()
         found.update(_newest(rows, runs, queue.judge_scorer))
     traces = {item.target_id: item.key for item in items if item.target_type == "trace"}

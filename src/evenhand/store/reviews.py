@@ -27,7 +27,7 @@ from evenhand.store.connection import Connection, Row
 from evenhand.store.pages import MOST_BYTES, Cut, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.review_queues import NewItem, get_queue, judge_values, left_for, put_off, reserve
-from evenhand.store.traces import raw
+from evenhand.store.traces import raw, root_values
 
 _ITEM = (
     "id, queue_id, target_type, target_id, other_id, target_key, review_count, is_open, flag, rank, weight"
@@ -49,6 +49,17 @@ class Reviewer(Struct, frozen=True, kw_only=True):
     """What their annotations carry."""
     sees_all: bool
     """Whether nothing is withheld: leads and programs that may read."""
+
+
+class ReviewContent(Struct, frozen=True, kw_only=True):
+    """What a reviewer or a lead says about an item."""
+
+    answers: dict[str, Any]
+    """By field of the queue's form."""
+    correction: str | None = None
+    """What should have come out, as JSON text."""
+    notes: str | None = None
+    """Anything else."""
 
 
 def next_item(connection: Connection, queue_id: str, reviewer: Reviewer, *, scope: Scope) -> NextItem:
@@ -111,10 +122,8 @@ def submit(
     queue_id: str,
     item_id: str,
     reviewer: Reviewer,
+    content: ReviewContent,
     *,
-    answers: dict[str, Any],
-    correction: str | None,
-    notes: str | None,
     scope: Scope,
 ) -> Submitted:
     """Store a review. `CONFLICT` for a second one of the same reviewer, and for an item that has all it needs."""
@@ -135,10 +144,7 @@ def submit(
     )
     if not taken:
         raise Refusal("CONFLICT", "This item has all the reviews that it needs.", {"item_id": item_id})
-    review = _store(
-        connection, queue, row, reviewer,
-        answers=answers, correction=correction, notes=notes, adjudication=False,
-    )  # fmt: skip
+    review = _store(connection, queue, row, reviewer, content, adjudication=False)
     row = _item(connection, queue, item_id)
     if not row[7]:
         connection.run("UPDATE review_queues SET done_count = done_count + 1 WHERE id = ?", queue_id)
@@ -153,10 +159,8 @@ def adjudicate(
     queue_id: str,
     item_id: str,
     reviewer: Reviewer,
+    content: ReviewContent,
     *,
-    answers: dict[str, Any],
-    correction: str | None,
-    notes: str | None,
     scope: Scope,
 ) -> Submitted:
     """Settle an item: this answer counts in the place of the reviewers'. A later one replaces it."""
@@ -165,10 +169,7 @@ def adjudicate(
     if not row[6]:
         raise Refusal("CONFLICT", "Nobody has reviewed this item yet.", {"item_id": item_id})
     connection.run("DELETE FROM reviews WHERE item_id = ? AND adjudication = 1", item_id)
-    review = _store(
-        connection, queue, row, reviewer,
-        answers=answers, correction=correction, notes=notes, adjudication=True,
-    )  # fmt: skip
+    review = _store(connection, queue, row, reviewer, content, adjudication=True)
     return Submitted(review=review, item=_view(connection, queue, row, reviewer))
 
 
@@ -206,13 +207,12 @@ def _store(
     queue: ReviewQueue,
     item: Row,
     reviewer: Reviewer,
+    content: ReviewContent,
     *,
-    answers: dict[str, Any],
-    correction: str | None,
-    notes: str | None,
     adjudication: bool,
 ) -> Review:
-    given = dict(answers)
+    correction, notes = content.correction, content.notes
+    given = dict(content.answers)
     if correction is not None:
         given["correction"] = msgspec.json.decode(correction)
     if notes:
@@ -221,7 +221,7 @@ def _store(
         raise Refusal("EMPTY_ANNOTATION", "Please provide at least a label, correction, or notes.")
     annotation_id = None
     headline = queue.form.headline
-    label = None if headline is None else answers.get(headline.name)
+    label = None if headline is None else content.answers.get(headline.name)
     says_something = label is not None or correction is not None or bool(notes)
     if item[2] == "trace" and says_something and _trace_exists(connection, item[3], queue.project_id):
         annotation_id = create_annotation(
@@ -292,13 +292,12 @@ def _status(form: Form, row: Row, reviews: list[Review]) -> ItemStatus:
 def _shown(connection: Connection, row: Row, project_id: str) -> list[Shown]:
     if row[2] == "trace":
         found = connection.one(
-            "SELECT s.input, s.output FROM traces t JOIN spans s ON s.trace_key = t.trace_key AND s.id = t.root_span_id"
-            " WHERE t.id = ? AND t.project_id = ?",
-            row[3],
-            project_id,
+            "SELECT trace_key FROM traces WHERE id = ? AND project_id = ?", row[3], project_id
         )
-        given, output = found or (None, None)
-        return [Shown(input=raw(given), output=raw(output), trace_id=row[3])]
+        # A root without texts shows those of its first model call here too.
+        root = None if found is None else root_values(connection, [found[0]]).get(found[0])
+        given, output = (None, None) if root is None else (root.input, root.output)
+        return [Shown(input=given, output=output, trace_id=row[3])]
     return [_shown_run(connection, run_id) for run_id in (row[3], row[4]) if run_id is not None]
 
 

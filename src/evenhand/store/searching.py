@@ -28,6 +28,7 @@ CHUNK_CHARACTERS = 4 * 1024 * 1024
 """Characters that are in memory at once, those of a single trace excepted."""
 SECONDS = 1.5
 """How long one call goes on reading more traces."""
+PLACES = ("name", "input", "output")
 AROUND = 60
 """Characters of an excerpt on both sides."""
 
@@ -129,11 +130,14 @@ def _chunks(connection: Connection, traces: list[Row]) -> list[list[Row]]:
 
 def _hit(row: Row, words: list[str]) -> tuple[str, str] | None:
     """Where the first word stands, and an excerpt, if all words are in the span."""
-    texts = [("name", row[2]), ("input", readable(row[3])), ("output", readable(row[4]))]
-    normals = [(place, text, normal(text)) for place, text in texts]
-    if not all(any(word in text for _, _, text in normals) for word in words):
-        return None
-    for place, text, compared in normals:
+    texts = row[2], readable(row[3]), readable(row[4])
+    # Words hold no white space: none begins in one text and ends in the next.
+    together = normal("\n".join(texts))
+    for word in words:
+        if word not in together:
+            return None
+    for place, text in zip(PLACES, texts, strict=True):
+        compared = normal(text)
         at = compared.find(words[0])
         if at >= 0:
             # Most texts keep their length when they are made comparable; of the others the comparable form is shown.

@@ -182,6 +182,14 @@ def get_trace_row(
     return row[0], _trace_row(row)
 
 
+def traces_by_id(connection: Connection, trace_ids: Sequence[str], *, project_id: str) -> dict[str, TraceRow]:
+    """Traces of a project; what is not there is left out."""
+    if not trace_ids:
+        return {}
+    rows = connection.look_up(_TRACE, "FROM traces WHERE id IN [?]", sorted(set(trace_ids)))()
+    return {row[1]: _trace_row(row) for row in rows if row[2] == project_id}
+
+
 def get_span(
     connection: Connection, trace_key: str, trace_id: str, span_id: str, *, root_id: str | None
 ) -> Span:

@@ -260,9 +260,9 @@ async def _say(call: Call, body: ReviewCreate, work: Any) -> Answer:
             queue_id=queue_id,
             item_id=call.params["review_item_id"],
             reviewer=reviewer,
-            answers=answers,
-            correction=json_text(body.correction, "correction"),
-            notes=body.notes,
+            content=store.ReviewContent(
+                answers=answers, correction=json_text(body.correction, "correction"), notes=body.notes
+            ),
             scope=call.scope,
         )
     )

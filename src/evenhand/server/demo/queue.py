@@ -13,7 +13,7 @@ from evenhand.store.connection import Connection
 from evenhand.store.experiments import list_experiments
 from evenhand.store.projects import Owner
 from evenhand.store.review_queues import NewItem, NewQueue, add_items, create_queue, runs_of_experiment
-from evenhand.store.reviews import Reviewer, next_item, submit
+from evenhand.store.reviews import ReviewContent, Reviewer, next_item, submit
 
 ITEMS = 50
 REVIEWED = (41, 34)
@@ -59,8 +59,6 @@ def fill_queue(
                     made.id,
                     item.id,
                     reviewer,
-                    answers={"label": label},
-                    correction=None,
-                    notes=rng.choice(NOTES[label]) or None,
+                    ReviewContent(answers={"label": label}, notes=rng.choice(NOTES[label]) or None),
                     scope=project_id,
                 )

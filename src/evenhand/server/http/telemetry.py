@@ -22,6 +22,7 @@ class Telemetry:
         )
         self.under_way = 0
         self.refused_overload = 0
+        self.streams_open = 0
 
     def record(self, method: str, path: str, status: int, seconds: float) -> None:
         self.requests[(method, path, status)] += 1
@@ -93,6 +94,7 @@ def render(telemetry: Telemetry, writer: Writer, body_bytes: int) -> bytes:
         lines.extend((f"# HELP {name} {text}", f"# TYPE {name} {kind}", f"{name} {value!r}"))
 
     simple("evenhand_requests_under_way", "gauge", "Requests being answered.", telemetry.under_way)
+    simple("evenhand_streams_open", "gauge", "Event streams of open pages.", telemetry.streams_open)
     simple("evenhand_body_bytes", "gauge", "Bytes of bodies in memory.", body_bytes)
     simple("evenhand_writes_waiting", "gauge", "Writes waiting for the writer.", writer.waiting)
     simple("evenhand_writes_total", "counter", "Pieces of work that the writer has done.", writer.write_count)

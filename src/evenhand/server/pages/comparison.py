@@ -1,7 +1,6 @@
-"""Two experiments, compared: the verdict, the evidence per scorer, the items."""
+"""Two experiments, compared: the page, and its items; `comparison_verdict` says what stands above them."""
 
 import asyncio
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
@@ -10,18 +9,28 @@ from msgspec import Meta, Struct
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.datasets import DatasetItem
 from evenhand.core.objects.experiments import (
+    CategoryDelta,
     Experiment,
     ExperimentComparison,
     ItemComparison,
     Run,
-    ScorerComparison,
 )
-from evenhand.plots.intervals import IntervalRow, interval_axis, interval_picture, interval_scale
-from evenhand.plots.intervals import Tone as PlotTone
-from evenhand.reports.components import Reason, Tone, VerdictBanner
-from evenhand.reports.numbers import counted, number, p_text, signed
+from evenhand.reports.components import VerdictBanner
+from evenhand.reports.numbers import number, signed
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
+from evenhand.server.pages.comparison_verdict import (
+    Evidence,
+    Sides,
+    banner_of,
+    checks_of,
+    evidence_of,
+    how_calculated,
+    items_needed,
+    next_links,
+    state_of,
+)
+from evenhand.server.pages.distributions import category_grid, delta_picture
 from evenhand.server.pages.frame import (
     Crumb,
     PageContext,
@@ -34,6 +43,7 @@ from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.links import Here, project_path
 from evenhand.server.pages.tabs import Tab
 from evenhand.server.pages.values import one_line, readable
+from evenhand.store.comparing import comparison_stamp
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import get_dataset, read_items
 from evenhand.store.experiments import get_experiment
@@ -68,26 +78,6 @@ class ComparisonQuery(PageQuery, frozen=True, kw_only=True):
     """The item that is open."""
     page: Annotated[int, Meta(ge=1, le=100_000)] = 1
     """Which page of the items."""
-
-
-class Evidence(Struct, frozen=True, kw_only=True):
-    """One scorer in the table of evidence."""
-
-    name: str
-    kind: str
-    base: str
-    other: str
-    delta: str
-    interval: str
-    picture: str
-    p: str
-    corrected: str
-    up: int
-    same: int
-    down: int
-    sentence: str
-    withheld: str
-    """Why its numbers are not shown."""
 
 
 class Said(Struct, frozen=True, kw_only=True):
@@ -172,6 +162,9 @@ class ComparisonPage(PageContext, frozen=True, kw_only=True):
     tabs: Sequence[Tab]
     rows: Sequence[ItemRow]
     grid: Grid
+    deltas: str
+    """The picture of the items' differences; empty for labels."""
+    categories: Grid | None
     query: ComparisonQuery
     swap: str
     next: str
@@ -206,7 +199,7 @@ class _Read(NamedTuple):
 async def comparison(call: Call, query: ComparisonQuery) -> Answer:
     ids = [call.params["base_id"], call.params["other_id"]]
     work = await open_comparison(call, call.params["project_id"], ids, query, here_of(call, query))
-    return await respond(call, work, query)
+    return await respond(call, work, query, follows=True)
 
 
 async def open_comparison(
@@ -217,6 +210,11 @@ async def open_comparison(
     from evenhand.server.api.comparing import compare, read_sides
 
     base_id, other_id = ids
+
+    def look(connection: Connection) -> tuple[Experiment, Experiment, tuple[object, ...]]:
+        base = get_experiment(connection, base_id, scope=project_id)
+        other = get_experiment(connection, other_id, scope=project_id)
+        return base, other, comparison_stamp(connection, base, other)
 
     def read(connection: Connection) -> _Read:
         base = get_experiment(connection, base_id, scope=project_id)
@@ -229,11 +227,19 @@ async def open_comparison(
             sides = None
         return _Read(base=base, other=other, sides=sides)
 
-    given = await call.search(read)
-    if given.sides is None:
-        return lambda connection: _different_datasets(given, here, project_id)
-    options = Options(max_drop=query.max_drop, force=query.force)
-    found = await asyncio.to_thread(compare, given.sides, options, per_item=True)
+    base, other, stamp = await call.search(look)
+    key = (stamp, query.max_drop, query.force)
+    kept = call.service.comparisons.get(key)
+    if kept is None:
+        given = await call.search(read)
+        if given.sides is None:
+            return lambda connection: _different_datasets(given, here, project_id)
+        options = Options(max_drop=query.max_drop, force=query.force)
+        found = await asyncio.to_thread(compare, given.sides, options, per_item=True)
+        call.service.comparisons.put(key, (found, given))
+    else:
+        # Names and status may have changed meanwhile; nothing is computed from them.
+        found, given = kept[0], kept[1]._replace(base=base, other=other)
     return lambda connection: _page(connection, found, given, query, here, project_id)
 
 
@@ -277,37 +283,40 @@ def _page(
     start = (query.page - 1) * PAGE_ROWS
     shown = chosen[start : start + PAGE_ROWS]
     known = read_items(connection, [one.dataset_item_id for one in shown], scope=project_id)
-    evidence, axis = _evidence(found, withheld=withheld)
+    sides: Sides = (given.base, given.other)
+    state = state_of(found, sides, withheld=withheld)
+    evidence, axis = evidence_of(found, withheld=withheld, running=state == "running")
     rows = [
         _item_row(connection, one, found, scores, known, order, unstable, query, here, project_id)
         for one in shown
     ]
-    sides = (given.base, given.other)
-    state = _state(found, given, withheld=withheld)
     return ComparisonPage(
         title=f"{given.base.name} → {given.other.name}",
         here=here,
         crumbs=(Crumb("Experiments", project_path(project_id, "experiments")),),
         shared_as=("comparison", given.base.id, given.other.id),
+        live="running" in (given.base.status, given.other.status),
         base=given.base,
         other=given.other,
         dataset=_dataset(connection, given.base, project_id),
-        verdict=_verdict(found, state, scorer, withheld=withheld, forced=query.force),
+        verdict=banner_of(found, state, scorer, withheld=withheld, forced=query.force),
         state=state,
-        progress=_progress(found, state),
-        next_links=_links(found, scorer, here, project_id, withheld=withheld),
+        progress=items_needed(found, state),
+        next_links=next_links(found, scorer, here, withheld=withheld),
         withheld=withheld,
         forced=query.force,
         differing=[one.not_comparable for one in found.scorer_comparisons if one.not_comparable],
         evidence=evidence,
         axis=axis,
-        checks=_checks(found, sides),
-        calculated=_calculated(found),
+        checks=checks_of(found, sides),
+        calculated=how_calculated(found),
         scorer=scorer,
         scorers=scorers,
         tabs=[] if withheld else _tabs(items, unstable, query, here),
         rows=[] if withheld else rows,
         grid=_grid(rows, scorer) if not withheld else Grid(caption="Items", columns=[], rows=[]),
+        deltas="" if withheld else delta_picture(items, scorer),
+        categories=None if withheld else category_grid(_categories(found, scorer)),
         query=query,
         swap=project_path(project_id, "compare", given.other.id, given.base.id),
         next=here(page=query.page + 1) if len(chosen) > start + PAGE_ROWS else "",
@@ -316,6 +325,11 @@ def _page(
         total=len(items),
         repeats=max((len(runs) for side in scores for runs in side.values()), default=1),
     )
+
+
+def _categories(found: ExperimentComparison, scorer: str) -> Sequence[CategoryDelta]:
+    own = next((one for one in found.scorer_comparisons if one.scorer_name == scorer), None)
+    return () if own is None else own.categories or ()
 
 
 def _main_scorer(found: ExperimentComparison) -> str:
@@ -401,228 +415,6 @@ def _dataset(connection: Connection, base: Experiment, project_id: str) -> tuple
     except Refusal:
         return "deleted dataset", "", base.dataset_version
     return name, project_path(project_id, "datasets", base.dataset_id), base.dataset_version
-
-
-def _state(found: ExperimentComparison, given: _Read, *, withheld: bool) -> str:
-    if withheld:
-        return "incomparable"
-    if "running" in (given.base.status, given.other.status):
-        return "running"
-    numeric = [one for one in found.scorer_comparisons if one.paired_delta is not None]
-    if not numeric or max(one.paired_count for one in numeric) < 5:
-        return "little"
-    inside = all(
-        one.ci_lower is not None
-        and one.ci_upper is not None
-        and -found.max_drop <= one.ci_lower
-        and one.ci_upper <= found.max_drop
-        for one in numeric
-    )
-    if inside and found.verdict == "PASS":
-        return "equivalent"
-    return "shown" if found.verdict in ("PASS", "BLOCK") else "open"
-
-
-HEADLINES = {
-    "incomparable": "Not comparable",
-    "running": "Still running",
-    "little": "Too little data",
-    "equivalent": "Equivalent within your margin",
-}
-
-
-def _headline(found: ExperimentComparison, state: str) -> tuple[str, Tone, bool]:
-    """The words, the colour, and whether the data show it."""
-    if state in HEADLINES:
-        return HEADLINES[state], "warn" if state == "incomparable" else "plain", state == "equivalent"
-    numeric = [one for one in found.scorer_comparisons if one.paired_delta is not None]
-    better = [one for one in numeric if _shown_direction(one) == 1]
-    worse = [one for one in numeric if _shown_direction(one) == -1]
-    if found.verdict == "BLOCK":
-        return "Worse", "bad", True
-    if found.verdict == "PASS":
-        return (
-            ("Better", "good", True) if better and not worse else ("No drop beyond your margin", "good", True)
-        )
-    if found.verdict == "WARN" or worse:
-        return "Likely worse, not yet shown", "bad", False
-    rising = any((one.paired_delta or 0) > 0 for one in numeric)
-    falling = any((one.paired_delta or 0) < 0 for one in numeric)
-    if rising and not falling:
-        return "Likely better, not yet shown", "good", False
-    if falling and not rising:
-        return "Likely worse, not yet shown", "bad", False
-    return "Not decided", "warn", False
-
-
-def _shown_direction(one: ScorerComparison) -> int:
-    """1 or −1 where the corrected test shows a rise or a fall; 0 otherwise."""
-    corrected = one.p_adjusted if one.p_adjusted is not None else one.p_value
-    if one.paired_delta is None or corrected is None or one.confidence_level is None:
-        return 0
-    if corrected >= 1 - one.confidence_level or one.paired_delta == 0:
-        return 0
-    return 1 if one.paired_delta > 0 else -1
-
-
-def _verdict(
-    found: ExperimentComparison, state: str, scorer: str, *, withheld: bool, forced: bool
-) -> VerdictBanner:
-    name, tone, shown = _headline(found, state)
-    chosen = next((one for one in found.scorer_comparisons if one.scorer_name == scorer), None)
-    reasons: list[Reason] = []
-    if forced:
-        reasons.append(
-            Reason(
-                "Compared although the two are not comparable: read nothing into small differences.", "warn"
-            )
-        )
-    if state == "running":
-        reasons.append(
-            Reason(
-                "Runs are still arriving. No verdict is given before both experiments are complete.", "warn"
-            )
-        )
-    if chosen is not None and not withheld:
-        reasons += [Reason(_words(text)) for text in chosen.reasons[:3]]
-        reasons += [Reason(_words(text), "warn") for text in chosen.caveats[:3]]
-    sentence = found.sentence
-    if chosen is not None and not withheld and chosen.paired_delta is not None:
-        sentence = _words(f"{chosen.scorer_name}: {chosen.sentence}")
-        if len(found.scorer_comparisons) > 1 and chosen.sentence not in found.sentence:
-            reasons.append(Reason(f"Over all scorers: {found.sentence}"))
-    if state == "running":
-        sentence = "One of the experiments is not complete: what is shown below may still change."
-    step = _words(chosen.next_step) if chosen is not None and not withheld else ""
-    if withheld:
-        step = "Score the older outputs again with the same scorer, or compare anyway."
-    return VerdictBanner(
-        name=name,
-        sentence=sentence,
-        tone=tone,
-        shown=shown,
-        reasons=reasons,
-        next_steps=[step] if step else [],
-    )
-
-
-def _words(text: str) -> str:
-    """What the command line says, for a page: without its options, with true minus signs."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "−", re.sub(r" \(--[^)]*\)", "", text))
-
-
-def _progress(found: ExperimentComparison, state: str) -> tuple[int, int] | None:
-    """Items there are, and items that would show a change as large as the margin: widths shrink with the square root."""
-    numeric = [one for one in found.scorer_comparisons if one.ci_lower is not None and one.paired_count]
-    if state not in ("open", "little") or not numeric:
-        return None
-    one = max(numeric, key=lambda each: (each.ci_upper or 0) - (each.ci_lower or 0))
-    width = ((one.ci_upper or 0) - (one.ci_lower or 0)) / 2
-    target = max(found.max_drop, 0.01)
-    needed = max(one.paired_count, round(one.paired_count * (width / target) ** 2))
-    return one.paired_count, needed
-
-
-def _links(
-    found: ExperimentComparison, scorer: str, here: Here, project_id: str, *, withheld: bool
-) -> list[tuple[str, str, bool]]:
-    if withheld:
-        return [("Compare anyway", here(force=True), False)]
-    chosen = next((one for one in found.scorer_comparisons if one.scorer_name == scorer), None)
-    links = []
-    if chosen is not None and chosen.regressed_count:
-        links.append(
-            (
-                f"Look at the {chosen.regressed_count:,} that fell",
-                here(show="fell", page=None) + "#items",
-                True,
-            )
-        )
-    return links
-
-
-def _evidence(found: ExperimentComparison, *, withheld: bool) -> tuple[list[Evidence], str]:
-    rows = {
-        one.scorer_name: _interval_row(one)
-        for one in found.scorer_comparisons
-        if one.paired_delta is not None and not withheld
-    }
-    scale = interval_scale(list(rows.values()), include=(0.0, -found.max_drop)) if rows else None
-    shown = []
-    for one in found.scorer_comparisons:
-        row = rows.get(one.scorer_name)
-        picture = ""
-        if row is not None and scale is not None:
-            picture = interval_picture(row, scale, reference=0.0, limit=-found.max_drop)
-        shown.append(
-            Evidence(
-                name=one.scorer_name,
-                kind="label" if one.base_mean is None and one.compare_mean is None else "number",
-                base="" if withheld else number(one.base_mean),
-                other="" if withheld else number(one.compare_mean),
-                delta="" if withheld else signed(one.paired_delta),
-                interval=""
-                if withheld or one.ci_lower is None
-                else f"[{signed(one.ci_lower)}, {signed(one.ci_upper)}]",
-                picture=picture,
-                p="" if withheld else p_text(one.p_value),
-                corrected="" if withheld else p_text(one.p_adjusted),
-                up=one.improved_count,
-                same=one.unchanged_count,
-                down=one.regressed_count,
-                sentence=one.sentence,
-                withheld=one.not_comparable or "",
-            )
-        )
-    return shown, interval_axis(scale) if scale is not None else ""
-
-
-def _interval_row(one: ScorerComparison) -> IntervalRow:
-    delta = one.paired_delta or 0.0
-    tone: PlotTone = "plain" if delta == 0 else "good" if delta > 0 else "bad"
-    return IntervalRow(
-        label=one.scorer_name,
-        value=delta,
-        low=one.ci_lower,
-        high=one.ci_upper,
-        tone=tone,
-        shown=_shown_direction(one) != 0,
-    )
-
-
-def _checks(found: ExperimentComparison, sides: tuple[Experiment, Experiment]) -> list[tuple[bool, str]]:
-    checks = []
-    for one in found.scorer_comparisons:
-        if one.coverage is not None:
-            whole = one.coverage.pairs == one.coverage.possible
-            text = f"{one.scorer_name}: {one.coverage.pairs:,} of {one.coverage.possible:,} pairs"
-            if not whole:
-                worst, best = signed(one.coverage.worst_delta), signed(one.coverage.best_delta)
-                text += f", between {worst} and {best} whatever the others were"
-            checks.append((whole, text))
-    same = sides[0].dataset_version == sides[1].dataset_version
-    versions = f"dataset versions {sides[0].dataset_version} and {sides[1].dataset_version}"
-    checks.append((same, "same dataset version" if same else versions))
-    mixed = [one for one in found.scorer_comparisons if one.not_comparable]
-    checks.append((not mixed, "same scorers" if not mixed else "scorers differ"))
-    return checks
-
-
-def _calculated(found: ExperimentComparison) -> list[str]:
-    lines = []
-    for one in found.scorer_comparisons:
-        if one.test is not None and one.confidence_level is not None:
-            effect = (
-                ""
-                if one.minimum_detectable_effect is None
-                else f" A true change of {number(one.minimum_detectable_effect)} would be seen in 80 % of such comparisons."
-            )
-            lines.append(
-                f"{one.scorer_name}: {counted(one.paired_count, 'item')} paired, repeats averaged first; "
-                f"{one.confidence_level:.0%} interval; test: {one.test.replace('_', ' ')}.{effect}"
-            )
-    lines.append("p-values are corrected over the scorers (Holm).")
-    return lines
 
 
 def _tabs(

@@ -14,6 +14,7 @@ from evenhand.plots import Step, timeline
 from evenhand.reports.numbers import number, percent
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
+from evenhand.server.pages.distributions import trace_pictures
 from evenhand.server.pages.frame import PageContext, PageQuery, age_of, here_of, page_route, respond
 from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.kept_days import label_of, mean_of_hours
@@ -23,6 +24,7 @@ from evenhand.server.pages.tabs import Tab
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import list_datasets
 from evenhand.store.experiments import list_experiments
+from evenhand.store.live import anything_running
 from evenhand.store.project_summary import summarise_project
 from evenhand.store.score_hours import list_hours, scorers_of_project
 from evenhand.store.summaries import read_summary
@@ -61,6 +63,8 @@ class DashboardPage(PageContext, frozen=True, kw_only=True):
     scorers: Sequence[Tab]
     scores: str
     """The picture of its daily means."""
+    spread: Sequence[tuple[str, str]]
+    """Pictures of duration, tokens and cost, each with a heading."""
     errors: str
     """The picture of the daily error rates; empty without traces."""
     datasets: Grid
@@ -89,18 +93,20 @@ async def dashboard(call: Call, query: DashboardQuery) -> Answer:
         return DashboardPage(
             title="Dashboard",
             here=here,
+            live=anything_running(connection, project_id),
             summary=summary,
             error_interval=_error_interval(summary),
             scorer=scorer,
             scorers=[Tab(name, here(scorer=name), name == scorer) for name in names],
             scores=_score_picture(connection, project_id, scorer, moment) if scorer else "",
             errors=_error_picture(connection, project_id, moment),
+            spread=trace_pictures(connection, project_id),
             datasets=_datasets(connection, project_id, moment),
             experiments=_experiments(recent, project_id, moment),
             newest=_scores_of(connection, newest.id) if newest is not None else (),
         )
 
-    return await respond(call, work, query, search=True)
+    return await respond(call, work, query, search=True, follows=True)
 
 
 def _numeric_scorers(connection: Connection, project_id: str, moment: datetime) -> list[str]:

@@ -19,6 +19,7 @@ from urllib.parse import quote_plus
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 from msgspec import Struct
+from msgspec.structs import replace
 
 from evenhand.core.objects.projects import Project, Role
 from evenhand.core.objects.shares import Share
@@ -37,6 +38,7 @@ from evenhand.server.pages.grid import Grid
 from evenhand.server.pages.links import Here, local_path, project_path
 from evenhand.server.pages.navigation import ICONS, Group, groups_for
 from evenhand.store.connection import Connection
+from evenhand.store.live import project_mark
 from evenhand.store.project_summary import queue_counts
 from evenhand.store.projects import get_project, list_projects, not_found
 
@@ -73,6 +75,13 @@ class PageQuery(Struct, frozen=True, kw_only=True):
     """`csv` and `json`: the table on screen as a file."""
 
 
+class ListQuery(PageQuery, frozen=True, kw_only=True):
+    """The query of a page that shows a part of a list."""
+
+    cursor: str = ""
+    """Where the part starts."""
+
+
 class PageContext(Struct, frozen=True, kw_only=True):
     """What a template shows. Each page has its own subclass."""
 
@@ -87,12 +96,28 @@ class PageContext(Struct, frozen=True, kw_only=True):
     """The pages above it; without any, the project stands there."""
     here: Here
     """Its address."""
+    live: bool = False
+    """Whether it shows something that still runs: then the page follows it by itself."""
     shared_as: Sequence[str] = ()
     """What a share link of this page shows: a kind of `ShareKind` and the ids; empty where there is none."""
 
     def table(self) -> Grid | None:
         """The table that the CSV and JSON links export."""
         return None
+
+
+class ListPage(PageContext, frozen=True, kw_only=True):
+    """A part of a list."""
+
+    grid: Grid
+    """Its rows."""
+    next: str = ""
+    """The address of the next part; empty at the end."""
+    first: str = ""
+    """That of the first part; empty there."""
+
+    def table(self) -> Grid:
+        return self.grid
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -118,6 +143,8 @@ class Frame(Struct, frozen=True, kw_only=True):
     """This server's address, for commands to copy."""
     moment: datetime
     """When the page was made."""
+    mark: str = ""
+    """What pages that follow something compare with the news; empty for others."""
     shared: Share | None = None
     """The link by which somebody without a session reads the page; None within a project."""
 
@@ -192,18 +219,26 @@ def here_of(call: Call, query: Struct | None = None) -> Here:
 
 
 async def respond(
-    call: Call, work: Callable[[Connection], T], query: PageQuery | None = None, *, search: bool = False
+    call: Call,
+    work: Callable[[Connection], T],
+    query: PageQuery | None = None,
+    *,
+    search: bool = False,
+    follows: bool = False,
 ) -> Answer:
     """The page that `work` reads from the store. It runs away from the event loop, like the rendering.
 
-    `search`: for lists whose filter may have to look at many rows.
+    `search`: for lists whose filter may have to look at many rows. `follows`: for pages that may be `live`.
     """
     around = _around(call)
     project_id = call.params.get("project_id")
 
     def read(connection: Connection) -> tuple[Frame, T]:
         frame = load_frame(connection, project_id, call.scope, around)
-        return frame, work(connection)
+        # Before the page: what changes meanwhile is news then.
+        mark = project_mark(connection, project_id) if follows and project_id is not None else ""
+        context = work(connection)
+        return (replace(frame, mark=mark) if context.live else frame), context
 
     frame, context = await (call.search if search else call.read)(read)
     kind = "html" if query is None else query.format

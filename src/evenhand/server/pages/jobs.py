@@ -12,9 +12,9 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.pages.frame import (
+    ListPage,
+    ListQuery,
     NoFields,
-    PageContext,
-    PageQuery,
     age_of,
     form_route,
     here_of,
@@ -27,6 +27,7 @@ from evenhand.server.pages.links import project_path
 from evenhand.server.pages.tabs import Tab
 from evenhand.store import jobs as store
 from evenhand.store.connection import Connection
+from evenhand.store.live import anything_running
 from evenhand.store.pages import has_more
 
 LISTING = "jobs page"
@@ -39,29 +40,22 @@ STATUS: dict[JobStatus, tuple[str, Tone]] = {
 }
 
 
-class JobsQuery(PageQuery, frozen=True, kw_only=True):
+class JobsQuery(ListQuery, frozen=True, kw_only=True):
     """Which jobs."""
 
     status: JobStatus | None = None
-    cursor: str = ""
 
 
-class JobsPage(PageContext, frozen=True, kw_only=True):
+class JobsPage(ListPage, frozen=True, kw_only=True):
     """A page of the list."""
 
     template: ClassVar[str] = "jobs.html"
     section: ClassVar[str] = "jobs"
 
-    grid: Grid
     tabs: Sequence[Tab]
     status: JobStatus | None
-    next: str
-    first: str
     any_failed: bool
     path: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def jobs(call: Call, query: JobsQuery) -> Answer:
@@ -80,6 +74,7 @@ async def jobs(call: Call, query: JobsQuery) -> Answer:
         return JobsPage(
             title="Jobs",
             here=here,
+            live=anything_running(connection, project_id),
             grid=_grid(rows[:PAGE_ROWS], moment, project_id, writes=writes),
             tabs=[
                 Tab("All", here(status=None), query.status is None),
@@ -95,7 +90,7 @@ async def jobs(call: Call, query: JobsQuery) -> Answer:
             path=project_path(project_id, "jobs"),
         )
 
-    return await respond(call, work, query)
+    return await respond(call, work, query, follows=True)
 
 
 def _grid(rows: Sequence[Job], moment: datetime, project_id: str, *, writes: bool) -> Grid:

@@ -17,6 +17,7 @@ ICONS = {
     "rules": "M2 3.5h12M4.5 8h7M6.5 12.5h3",
     "search": "M7 2.5a4.5 4.5 0 1 0 .01 0M10.4 10.4L14 14",
     "sessions": "M2 3h9v6H6l-2.5 2.5V9H2zM8 11h3l2 2v-2h1V6h-1",
+    "ab": "M2.5 3h4.5v10H2.5zM9 6h4.5v7H9z",
     "shares": "M4 8a2 2 0 1 0 .01 0M12 2.5a2 2 0 1 0 .01 0M12 9.5a2 2 0 1 0 .01 0M5.8 9l4.4-3.2M5.8 10.6l4.4 1.8",
     "settings": "M2 4.5h6M11 4.5h3M2 11.5h3M8 11.5h6M9.5 2.8v3.4M6.5 9.8v3.4",
 }
@@ -54,6 +55,7 @@ GROUPS = (
             Entry(key="sessions", text="Sessions"),
             Entry(key="search", text="Search"),
             Entry(key="experiments", text="Experiments"),
+            Entry(key="ab", text="A/B reports"),
             Entry(key="datasets", text="Datasets"),
         ),
     ),

@@ -359,9 +359,11 @@ async def _say(call: Call, given: Any, work: Any, reviewer: Reviewer) -> Any:
             queue_id=queue_id,
             item_id=item_id,
             reviewer=reviewer,
-            answers=answers,
-            correction=encode_text(correction) if correction else None,
-            notes=notes or None,
+            content=store.ReviewContent(
+                answers=answers,
+                correction=encode_text(correction) if correction else None,
+                notes=notes or None,
+            ),
             scope=project_id,
         )
     )

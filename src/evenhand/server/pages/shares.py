@@ -19,9 +19,12 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.http.routes import Route, decode_query, typed_query
+from evenhand.server.pages.ab import open_report
 from evenhand.server.pages.comparison import ComparisonQuery, open_comparison
 from evenhand.server.pages.experiments import ExperimentQuery, open_experiment
 from evenhand.server.pages.frame import (
+    ListPage,
+    ListQuery,
     NoFields,
     PageContext,
     PageQuery,
@@ -64,6 +67,7 @@ KINDS: dict[ShareKind, Shareable] = {
     "trace": Shareable(name="Trace", ids=1, query=TraceQuery, open=open_trace),
     "experiment": Shareable(name="Experiment", ids=1, query=ExperimentQuery, open=open_experiment),
     "comparison": Shareable(name="Comparison", ids=2, query=ComparisonQuery, open=open_comparison),
+    "ab": Shareable(name="A/B report", ids=1, query=PageQuery, open=open_report),
 }
 
 
@@ -87,29 +91,20 @@ async def shared(call: Call, given: dict[str, str]) -> Answer:
     return await respond_shared(call, share, work)
 
 
-class SharesQuery(PageQuery, frozen=True, kw_only=True):
+class SharesQuery(ListQuery, frozen=True, kw_only=True):
     """Which part of the list."""
 
-    cursor: str = ""
-    """Where this page of the list starts."""
 
-
-class SharesPage(PageContext, frozen=True, kw_only=True):
+class SharesPage(ListPage, frozen=True, kw_only=True):
     """The links of a project."""
 
     template: ClassVar[str] = "shares.html"
     section: ClassVar[str] = "shares"
 
-    grid: Grid
     link: str = ""
     """A link that was just made; it is in this answer and nowhere else."""
     made: Share | None = None
     """What it shows."""
-    next: str = ""
-    first: str = ""
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def shares(call: Call, query: SharesQuery) -> Answer:

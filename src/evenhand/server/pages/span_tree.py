@@ -10,6 +10,8 @@ from evenhand.store.trace_tree import SpanRow
 
 MOST_ROWS = 5_000
 """More rows than this are not sent at once; subtrees open on demand."""
+FIRST_ROWS = 500
+"""Rows of a larger tree that are sent at first: those nearest to the top."""
 BLOCK = 100
 """Rows per block that the browser may leave undrawn while it is out of sight."""
 DEEPEST = 16
@@ -71,24 +73,31 @@ def draw_up(
     """The tree of `spans`, or of the one named `focus`; `deepest` limits its levels.
 
     A span whose parent is not there stands at the top, so that nothing is left out while spans still arrive. Where there
-    are more than `most` rows, those nearest to the top are shown.
+    are more than `most` rows, the first `FIRST_ROWS` from the top are shown, or `most` where one span has too many children.
     """
     by_id = {span.id: span for span in spans}
-    children: dict[str | None, list[SpanRow]] = {}
+    children: dict[str, list[SpanRow]] = {}
+    tops: list[SpanRow] = []
     for span in spans:
-        parent = span.parent_span_id if span.parent_span_id in by_id else None
-        children.setdefault(parent, []).append(span)
-    tops = [by_id[focus]] if focus in by_id else children.get(None, [])
-    order = list(_depth_first(tops, children))
+        parent = span.parent_span_id
+        if parent in by_id:
+            children.setdefault(parent, []).append(span)
+        else:
+            tops.append(span)
+    if focus in by_id:
+        tops = [by_id[focus]]
+    order = list(tops)
+    for span in order:  # grows while it is read: parents before their children
+        order += children.get(span.id, ())
     sums = _sums(order, children)
-    shown = _nearest(tops, children, deepest, most)
-    start, end = time_range([span for span, _ in order])
+    shown = _nearest(tops, children, deepest, FIRST_ROWS if len(order) > most else most)
+    if len(shown) < min(FIRST_ROWS, len(order)) / 5:  # one span has very many children: all of them, or none
+        shown = _nearest(tops, children, deepest, most)
+    start, end = time_range(order)
     whole = max(end - start, 1)
     rows = []
-    for span, depth in order:
-        if span.id not in shown:
-            continue
-        own = children.get(span.id, [])
+    for span, depth in _depth_first(tops, children, shown):
+        own = children.get(span.id, ())
         count, tokens, cost = sums[span.id]
         rows.append(
             TreeRow(
@@ -107,8 +116,13 @@ def draw_up(
 
 def time_range(spans: Sequence[SpanRow]) -> tuple[int, int]:
     """When the first of them starts, and when the last one ends; microseconds."""
-    start = min((span.start_us for span in spans), default=0)
-    return start, max((_end(span) for span in spans), default=start)
+    if not spans:
+        return 0, 0
+    starts = [span.start_us for span in spans]
+    # Most spans have ended: their ends need no function call each.
+    ends = [span.end_us for span in spans if span.end_us is not None]
+    ends += [_end(span) for span in spans if span.end_us is None]
+    return min(starts), max(*starts, *ends)
 
 
 def _end(span: SpanRow) -> int:
@@ -118,23 +132,24 @@ def _end(span: SpanRow) -> int:
 
 
 def _depth_first(
-    tops: Sequence[SpanRow], children: dict[str | None, list[SpanRow]]
+    tops: Sequence[SpanRow], children: dict[str, list[SpanRow]], shown: set[str]
 ) -> Iterator[tuple[SpanRow, int]]:
+    """What is shown, each span with its level."""
     waiting = [(span, 0) for span in reversed(tops)]
     while waiting:
         span, depth = waiting.pop()
         yield span, depth
-        waiting += [(child, depth + 1) for child in reversed(children.get(span.id, []))]
+        waiting += [(child, depth + 1) for child in reversed(children.get(span.id, [])) if child.id in shown]
 
 
 def _sums(
-    order: Sequence[tuple[SpanRow, int]], children: dict[str | None, list[SpanRow]]
+    order: Sequence[SpanRow], children: dict[str, list[SpanRow]]
 ) -> dict[str, tuple[int, int, int | None]]:
     """For each span: how many there are with those under it, their tokens, and what they cost."""
     sums: dict[str, tuple[int, int, int | None]] = {}
-    for span, _ in reversed(order):  # children before their parents
+    for span in reversed(order):  # children before their parents
         count, tokens, cost = 1, span.tokens, span.cost_pico
-        for child in children.get(span.id, []):
+        for child in children.get(span.id, ()):
             more, more_tokens, more_cost = sums[child.id]
             count, tokens = count + more, tokens + more_tokens
             if more_cost is not None:
@@ -144,7 +159,7 @@ def _sums(
 
 
 def _nearest(
-    tops: Sequence[SpanRow], children: dict[str | None, list[SpanRow]], deepest: int | None, most: int
+    tops: Sequence[SpanRow], children: dict[str, list[SpanRow]], deepest: int | None, most: int
 ) -> set[str]:
     """The spans nearest to the top. The children of one span are shown together or not at all."""
     shown = {span.id for span in tops}

@@ -5,6 +5,7 @@ export function startCopies(root) {
   /** @type {NodeListOf<HTMLButtonElement>} */
   const buttons = root.querySelectorAll("button[data-copy]");
   for (const button of buttons) {
+    if (!button.hidden) continue; // has been started
     button.hidden = false;
     button.addEventListener("click", async () => {
       const text = button.dataset.copy || button.parentElement?.querySelector("pre")?.textContent || "";

@@ -1,10 +1,12 @@
-// What scripts add to every page: local times, copy buttons, keys. Pages are complete without it.
+// What scripts add to every page: local times, copy buttons, keys, live updates. Pages are complete without it.
 import { startCopies } from "./copies.js";
 import { startKeys } from "./keys.js";
+import { startLive } from "./live.js";
 import { localTimes } from "./times.js";
 
 localTimes(document);
 startCopies(document);
+startLive(document);
 
 // A link or button with data-key="n" is pressed, and a field gets the focus, when somebody presses n.
 /** @type {Record<string, () => void>} */

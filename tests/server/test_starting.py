@@ -181,7 +181,7 @@ def test_every_setting_is_also_in_the_environment(tmp_path: Path) -> None:
         assert (tmp_path / "mine.db").exists()
         assert "project 'demo'" in server.printed
         assert status(server, "chosen-by-an-operator", Host="scores.example") == 200
-        assert status(server, "chosen-by-an-operator", Host="localhost") == 400
+        assert status(server, "chosen-by-an-operator", Host="other.example") == 400
         client = Client(server.address, "chosen-by-an-operator")
         body = {"target_id": "x", "target_type": "run", "scorer_name": "llm_judge"}
         reply = client.post(

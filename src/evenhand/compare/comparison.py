@@ -209,39 +209,9 @@ def compare_runs(
     bounds = score_range([*base.samples, *candidate.samples])
     scale = bounds[1] - bounds[0]
     groups = cluster_codes(base, candidate, [one.problem_idx for one in pairing.problems], options)
-    delta = difference(pairing.base_means, pairing.candidate_means, options, scale=scale, groups=groups)
-    # The mean of the decimals that people read: 0.3 − 0.1 is 0.2, not 0.19999999999999998.
-    delta = replace(delta, value=pairing.delta)
-    test = significance(pairing, deltas, options, groups=groups)
-    p_drop = significance(pairing, deltas, options, "less", groups=groups).p_value
-    p_rise = significance(pairing, deltas, options, "greater", groups=groups).p_value
-    beyond = non_inferiority(
-        deltas,
-        options.max_drop,
-        groups=groups,
-        scale=scale,
-        confidence_level=(1 + options.confidence_level) / 2,
-    )
-    effect = options.max_drop or FALLBACK_EFFECT * scale
-    units = len(deltas) if groups is None else len(set(groups))
     coverage = with_extremes(pairing, options, scale, cluster_codes(base, candidate, pairing.every, options))
-    evidence = Evidence(
-        delta=delta,
-        p_drop=p_drop,
-        p_rise=p_rise,
-        p_beyond=beyond.p_value,
-        lowest=beyond.ci_lower,
-        max_drop=options.max_drop,
-        coverage=coverage,
-        min_coverage=options.min_coverage,
-        more_problems=_more_units(
-            _spread(deltas, groups), units, effect, scale, options, _changed_share(pairing, deltas, groups)
-        ),
-        wanted_effect=effect,
-        scale=scale,
-        units=units,
-        clustered=groups is not None,
-    )
+    evidence = _evidence(pairing, deltas, coverage, options, scale=scale, groups=groups)
+    assert evidence.p_beyond is not None  # only a look at a part of the samples has none
     sides = _sides(base, candidate, pairing, bounds, options, groups)
     return Comparison(
         benchmark=base.name,
@@ -250,11 +220,11 @@ def compare_runs(
         treatment=treatment(base, candidate),
         verdict=decide(evidence),
         evidence=evidence,
-        delta=delta,
+        delta=evidence.delta,
         unpaired_delta=unpaired(pairing.base_means, pairing.candidate_means, options),
-        test=test,
-        p_drop=p_drop,
-        p_beyond=beyond.p_value,
+        test=significance(pairing, deltas, options, groups=groups),
+        p_drop=evidence.p_drop,
+        p_beyond=evidence.p_beyond,
         family=None,
         clusters=None if groups is None else len(set(groups)),
         effect_size=_effect(pairing, deltas, options),
@@ -272,6 +242,47 @@ def compare_runs(
         flips=_flips(pairing, base.samples, candidate.samples),
         caveats=_caveats(base, candidate, different, pairing),
         max_drop=options.max_drop,
+    )
+
+
+def _evidence(
+    pairing: Pairing,
+    deltas: FloatArray,
+    coverage: Coverage,
+    options: Options,
+    *,
+    scale: float,
+    groups: Sequence[str] | None,
+) -> Evidence:
+    """What the verdict rests on; `groups` are the clusters of the problems."""
+    delta = difference(pairing.base_means, pairing.candidate_means, options, scale=scale, groups=groups)
+    # The mean of the decimals that people read: 0.3 − 0.1 is 0.2, not 0.19999999999999998.
+    delta = replace(delta, value=pairing.delta)
+    beyond = non_inferiority(
+        deltas,
+        options.max_drop,
+        groups=groups,
+        scale=scale,
+        confidence_level=(1 + options.confidence_level) / 2,
+    )
+    effect = options.max_drop or FALLBACK_EFFECT * scale
+    units = len(deltas) if groups is None else len(set(groups))
+    return Evidence(
+        delta=delta,
+        p_drop=significance(pairing, deltas, options, "less", groups=groups).p_value,
+        p_rise=significance(pairing, deltas, options, "greater", groups=groups).p_value,
+        p_beyond=beyond.p_value,
+        lowest=beyond.ci_lower,
+        max_drop=options.max_drop,
+        coverage=coverage,
+        min_coverage=options.min_coverage,
+        more_problems=_more_units(
+            _spread(deltas, groups), units, effect, scale, options, _changed_share(pairing, deltas, groups)
+        ),
+        wanted_effect=effect,
+        scale=scale,
+        units=units,
+        clustered=groups is not None,
     )
 
 

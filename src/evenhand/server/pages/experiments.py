@@ -23,9 +23,9 @@ from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.pages.distributions import score_pictures
 from evenhand.server.pages.frame import (
     Crumb,
+    ListPage,
+    ListQuery,
     NoFields,
-    PageContext,
-    PageQuery,
     age_of,
     form_route,
     here_of,
@@ -59,33 +59,25 @@ STATUS_TONES: dict[str, Literal["plain", "info", "good"]] = {
 STATUS_WORDS = {"created": "○ created", "running": "◐ running", "completed": "✓ completed"}
 
 
-class ExperimentsQuery(PageQuery, frozen=True, kw_only=True):
+class ExperimentsQuery(ListQuery, frozen=True, kw_only=True):
     """Which experiments."""
 
     all: bool = False
     """A column for every scorer."""
-    cursor: str = ""
-    """Where this page of the list starts."""
 
 
-class ExperimentsPage(PageContext, frozen=True, kw_only=True):
+class ExperimentsPage(ListPage, frozen=True, kw_only=True):
     """A page of the list."""
 
     template: ClassVar[str] = "experiments.html"
     section: ClassVar[str] = "experiments"
 
-    grid: Grid
     compare: str
     """Where two ticked experiments are compared."""
     hidden_scorers: int
     """Scorers without a column."""
     all_scorers: str
     """The address with all of them."""
-    next: str
-    first: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
@@ -231,7 +223,7 @@ async def compare_picked(call: Call, query: PickQuery) -> Answer:
     return await redirect(call, project_path(project_id, "compare", base, other))
 
 
-class ExperimentQuery(PageQuery, frozen=True, kw_only=True):
+class ExperimentQuery(ListQuery, frozen=True, kw_only=True):
     """How the runs are shown."""
 
     scorer: str = ""
@@ -248,8 +240,6 @@ class ExperimentQuery(PageQuery, frozen=True, kw_only=True):
     """A threshold for the mean of `of`."""
     of: str = ""
     """The scorer of the threshold."""
-    cursor: str = ""
-    """Where this page of the runs starts."""
 
 
 class Tile(Struct, frozen=True, kw_only=True):
@@ -283,7 +273,7 @@ class Threshold(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class ExperimentPage(PageContext, frozen=True, kw_only=True):
+class ExperimentPage(ListPage, frozen=True, kw_only=True):
     """One experiment."""
 
     template: ClassVar[str] = "experiment.html"
@@ -295,7 +285,6 @@ class ExperimentPage(PageContext, frozen=True, kw_only=True):
     spread: Sequence[tuple[str, str]]
     """Pictures of the items' scores, each with its scorer."""
     tiles: Sequence[Tile]
-    grid: Grid
     opened: OpenRun | None
     query: ExperimentQuery
     scorers: Sequence[str]
@@ -304,11 +293,6 @@ class ExperimentPage(PageContext, frozen=True, kw_only=True):
     """Where "Mark complete" posts to."""
     others: Sequence[tuple[str, str]]
     """Experiments of the same dataset to compare with: name and address."""
-    next: str
-    first: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def experiment(call: Call, query: ExperimentQuery) -> Answer:

@@ -19,6 +19,7 @@ from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.http.sessions import cookie_value
 from evenhand.server.pages.frame import (
     Crumb,
+    ListQuery,
     PageContext,
     PageQuery,
     age_of,
@@ -69,12 +70,10 @@ _STATUS: dict[Show, QueueStatus | None] = {
 }
 
 
-class QueueQuery(PageQuery, frozen=True, kw_only=True):
+class QueueQuery(ListQuery, frozen=True, kw_only=True):
     """Which part of the queue."""
 
     show: Show = "all"
-    cursor: str = ""
-    """Where this page of the list starts."""
 
 
 class Card(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from statistics import NormalDist, mean, median, median_low, stdev
 Z = NormalDist()
 SPENT = ("cost", "duration", "tokens")
 SIGNS = {"improved": lambda d: d > 0, "regressed": lambda d: d < 0, "unchanged": lambda d: d == 0}
-# ---------------------------------------------------------------- distributions
+# ---------------------------------------------------------------- distributions and tests
 def beta_cdf(x, a, b):  # The regularised incomplete beta function, by its continued fraction
     if x <= 0 or x >= 1: return float(x >= 1)
     if x > (a + 1) / (a + b + 2): return 1 - beta_cdf(1 - x, b, a)
@@ -40,21 +40,17 @@ def t_cdf(x, df):
     return 1 - tail if x > 0 else tail
 @lru_cache
 def quantile(p, df):  # Of Student's t; of the normal distribution for infinite degrees of freedom
-    high = 1.0
-    while df < inf and t_cdf(high, df) < max(p, 1 - p): high *= 2
-    return Z.inv_cdf(p) if df == inf else solve(lambda x: t_cdf(x, df), p, -high, high)
+    return Z.inv_cdf(p) if df == inf else solve(lambda x: t_cdf(x, df), p, -1e9, 1e9)
 def phi(x): return (1 + erf(x / sqrt(2))) / 2
-def noncentral_t_cdf(x, df, shift):  # E Φ(x·S − shift) over S = χ/√df, by Simpson's rule
+def integral(function, low, high, steps):  # By the midpoint rule
+    return (high - low) / steps * sum(function(low + (i + 0.5) * (high - low) / steps) for i in range(steps))
+def noncentral_t_cdf(x, df, shift):  # E Φ(x·S − shift) over S = χ/√df
     low, high = max(1e-9, 1 - 10 / sqrt(2 * df)), 1 + 10 / sqrt(2 * df) + (3.0 if df < 5 else 0.0)
-    width, constant, total = (high - low) / 600, log(2) + (df / 2) * log(df / 2) - lgamma(df / 2), 0.0
-    for i in range(601):
-        s, weight = low + i * width, 1 if i in (0, 600) else 4 if i % 2 else 2
-        total += weight * exp(constant + (df - 1) * log(s) - df * s * s / 2) * phi(x * s - shift)
-    return total * width / 3
+    constant = log(2) + (df / 2) * log(df / 2) - lgamma(df / 2)
+    return integral(lambda s: exp(constant + (df - 1) * log(s) - df * s * s / 2) * phi(x * s - shift), low, high, 600)
 def binomial(n, p):  # All probabilities of Binomial(n, p)
     if p <= 0 or p >= 1: return [float(k == (n if p >= 1 else 0)) for k in range(n + 1)]
     return [exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) + (n - k) * log(1 - p)) for k in range(n + 1)]
-# ---------------------------------------------------------------- tests
 def flip_p(terms, side):  # The share of sign patterns with a sum at least as extreme (of ±1: McNemar's test), and how far the file's may be off
     terms = [term for term in terms if term != 0]
     observed, slack, (unit, sizes) = sum(terms), 1e-9 * sum(map(abs, terms)), lattice(terms)
@@ -64,11 +60,8 @@ def flip_p(terms, side):  # The share of sign patterns with a sum at least as ex
         return p, 6 * sqrt(p * (1 - p) / 10_000) + 1e-3  # drawn there, or the limit, which knows no ties
     sums = Counter({0: 1.0})
     for size in sizes:
-        grown = Counter()
-        for value, weight in sums.items():
-            grown[value + size] += weight / 2
-            grown[value - size] += weight / 2
-        sums = grown
+        halves = [{value + step: weight / 2 for value, weight in sums.items()} for step in (size, -size)]
+        (sums := Counter(halves[0])).update(halves[1])  # adds the weights of equal sums
     far = {"less": lambda v: -v, "greater": lambda v: v, "two-sided": abs}[side]
     return min(1.0, sum(w for v, w in sums.items() if far(v * (unit or 1.0)) >= far(observed) - slack)), 1e-5
 def lattice(terms):  # A unit and the terms as multiples of it, when their sum is few units; else None and the terms
@@ -78,20 +71,11 @@ def lattice(terms):  # A unit and the terms as multiples of it, when their sum i
     off = any(abs(float(f) - abs(t)) > 1e-9 * abs(t) for f, t in zip(fractions, terms, strict=True))
     return (None, [abs(term) for term in terms]) if off or sum(sizes) > 20_000 else (1 / bottom, sizes)
 def inverted(terms, observed):  # P(sum of ±terms ≤ observed) = ½ + (1/π)∫ sin(t·observed)/t·Π cos(t·term) dt
-    scale, total = sqrt(sum(term * term for term in terms)), 0.0
-    for i in range(1, 4000):
-        t = (i - 0.5) * 0.02 / scale
-        height = prod(cos(t * term) for term in terms)
-        total += sin(t * observed) / t * height * 0.02 / scale
-        if t * scale > 9 and abs(height) < 1e-12: break
-    return 0.5 + total / pi
+    scale = sqrt(sum(term * term for term in terms))
+    return 0.5 + integral(lambda t: sin(t * observed) / t * prod(cos(t * term) for term in terms), 0.0, 80 / scale, 4000) / pi
 def stepped(values, *, up=False):  # Holm's p-values; Hochberg's with `up`
-    m, best, out = len(values), 1.0 if up else 0.0, [0.0] * len(values)
-    order = sorted(range(m), key=lambda i: values[i])
-    for place in range(m - 1, -1, -1) if up else range(m):
-        best = (min if up else max)(best, values[order[place]] * (m - place))
-        out[order[place]] = min(1.0, best)
-    return out
+    steps = [(p, p * (len(values) - place)) for place, p in enumerate(sorted(values))]
+    return [min(1.0, min(q for other, q in steps if other >= p) if up else max(q for other, q in steps if other <= p)) for p in values]
 # ---------------------------------------------------------------- intervals
 def grouped(values, groups):  # Sums and sizes of the groups; of single values without
     found = {}
@@ -295,15 +279,13 @@ def recompute_comparison(one, options):  # The result as it should be, what its 
                  "n": n if flips else sum(d != 0 for d in deltas),
                  "monte_carlo_error": said["monte_carlo_error"] and sqrt(said["p_value"] * (1 - said["p_value"]) / 10_000)},
         "p_drop": p["less"], "p_beyond": beyond, "max_drop": most, "effect_size": effect_size(deltas, level),
-        "minimum_detectable_effect": powered(deltas, groups, exact, alpha),
-        "categories": categories(one, list(pairs), base, candidate, groups, scale, level),
+        "minimum_detectable_effect": powered(deltas, groups, exact, alpha), "categories": categories(one, list(pairs), base, candidate, groups, scale, level),
         "evidence": {"p_rise": p["greater"], "lowest": lower_bound(deltas, groups, alpha / 2, scale), "wanted_effect": effect,
                      "more_problems": more_units(deviation(deltas, groups), units, effect, scale, alpha, most, changed), "scale": scale,
                      "units": units, "clustered": groups is not None, "min_coverage": options["min_coverage"]}}
     cleared = count == len(keys) or at_most_p(worst, all_groups, -most, scale) < alpha / 2
     sure = {"p_drop": agreed(told["p_drop"], p["less"]), "p_beyond": agreed(told["p_beyond"], beyond), "delta": mean(deltas),
-            "p_rise": agreed(told["evidence"]["p_rise"], p["greater"]),
-            "covered": min(have) / len(keys) >= options["min_coverage"] or cleared}
+            "p_rise": agreed(told["evidence"]["p_rise"], p["greater"]), "covered": min(have) / len(keys) >= options["min_coverage"] or cleared}
     return result, sure, (deltas, groups, scale)
 def turned(condition): return lambda told: condition(-told)
 def effect_size(deltas, level):
@@ -359,12 +341,13 @@ def metric_values(metric, keys, known, missing):  # Problem → value over these
             ways = comb(len(values) - right, k) if "@" in metric else comb(right, k)
             found[problem] = Fraction(repr(abs(float("@" in metric) - ways / comb(len(values), k))))
     return found
+def expected(sides, planned):  # The samples that all sides should have: every problem of any, in the repeats that all have made
+    seen, repeats = {(p, r) for side in sides for p, r, *_ in side}, set.intersection(*({row[1] for row in side} for side in sides))
+    keys = {key for key in seen | {tuple(key) for key in planned} if key[1] in repeats}
+    return sorted(keys | {(p, min(repeats)) for p in {p for p, _ in seen} - {p for p, _ in keys} if repeats})
 def recompute_metric(limit, entry, alpha):  # A metric's numbers, and whether its bounds are below the limit; None where no problem has it
     rows, metric = [entry["base"], entry["candidate"]], limit["metric"]
-    seen, repeats = {(p, r) for side in rows for p, r, *_ in side}, set.intersection(*({row[1] for row in side} for side in rows))
-    keys = {key for key in seen | {tuple(key) for key in entry["planned"]} if key[1] in repeats}
-    keys = sorted(keys | {(p, min(repeats)) for p in {p for p, _ in seen} - {p for p, _ in keys} if repeats})
-    known = [known_values(metric, side) for side in rows]
+    keys, known = expected(rows, entry["planned"]), [known_values(metric, side) for side in rows]
     pairs = [key for key in keys if key in known[0] and key in known[1]]
     scores = [Fraction(repr(row[3])) for side in rows for row in side if row[2] == "scored"]
     low, high = min([Fraction(0), *scores]), max([Fraction(1), *scores])
@@ -396,8 +379,7 @@ def recompute_metric(limit, entry, alpha):  # A metric's numbers, and whether it
         (filled, codes, *_), found["best_damage"] = damages(ends[0]), float(mean(damages(ends[1])[0]))
         found["worst_damage"] = float(mean(filled))
         below["worst_alone"] = found["worst_damage"] < most
-        if len(filled) > 1:
-            below["worst"], found["worst_upper"] = bound_above([float(w) for w in filled], codes, alpha, scale, most)
+        if len(filled) > 1: below["worst"], found["worst_upper"] = bound_above([float(w) for w in filled], codes, alpha, scale, most)
     if len(worse) > 1: found["p_value"] = breach_p(worse, groups, most, scale)
     return found, below
 def bound_above(worse, groups, alpha, scale, most):  # Whether the upper bound is below the limit, and the condition on it
@@ -440,13 +422,11 @@ def verify_gate(audit, check):
 FIELDS = ("total_cost_usd", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 COUNTS = ("step_count", "tool_call_count", "acceptance_cmd_count")
 DELTAS = {"success": "pass_delta", "cost_usd": "cost_delta_usd", "duration_seconds": "duration_delta_seconds", "total_tokens": "token_delta",
-          **{f"{name}_tokens": f"{name}_token_delta" for name in ("non_cache", "cache_read", "cache_write")},
-          **{name: f"{name}_delta" for name in COUNTS}}
+          **{f"{name}_tokens": f"{name}_token_delta" for name in ("non_cache", "cache_read", "cache_write")}, **{name: f"{name}_delta" for name in COUNTS}}
 GATES = {"success_rate": "success", "duration": "duration_seconds", "tokens": "non_cache_tokens"}
-def read_runs(data, arms, zero):  # Arm → (task, repeat) → exact figures, without infrastructure failures; and how many of those there are
-    text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
-    runs, failed = {arm: {} for arm in arms}, 0
-    for line in filter(str.strip, text.splitlines()):
+def read_runs(lines, arms, zero):  # Arm → (task, repeat) → exact figures, without infrastructure failures; how many of those, and the tasks
+    runs, failed, tasks = {arm: {} for arm in arms}, 0, set()
+    for line in filter(str.strip, lines):
         try:
             one = json.loads(line, parse_float=str)
             agent = one.get("agent_exit_code", one.get("opencode_exit_code"))
@@ -459,9 +439,10 @@ def read_runs(data, arms, zero):  # Arm → (task, repeat) → exact figures, wi
                    "non_cache_tokens": None if None in tokens[:2] else sum(tokens[:2]), **known}
             infra = one.get("infra_failure") or agent == 86 or refused
             failed += bool(infra) and one["arm"] in runs
+            if one["arm"] in runs: tasks.add(one["task_id"])
             if one["arm"] in runs and not infra: runs[one["arm"]][one["task_id"], one["repeat"]] = row
         except (ValueError, KeyError, TypeError, AttributeError): continue
-    return runs, failed
+    return runs, failed, len(tasks)
 def rounded(value): return None if value is None else float(value)
 def arm_summary(arm, runs):
     known = {name: [row[name] for row in runs if row[name] is not None] for name in DELTAS}
@@ -486,9 +467,8 @@ def headline_ends(values, tasks, level, scale):  # The interval of a mean over a
     if method != "t": low, high = min(low, ends[0] + centre - mean(means)), max(high, ends[1] + centre - mean(means))
     return max(low, -scale), min(high, scale), error
 def median_end(values, tasks, tail):  # The smallest value that a sign-flip test by task does not put below the median
-    for value in sorted(set(values)):
-        if flip_p(grouped([1 if v > value else -1 for v in values], tasks)[0], "greater")[0] > tail: return value
-    return max(values)
+    kept = (value for value in sorted(set(values)) if flip_p(grouped([1 if v > value else -1 for v in values], tasks)[0], "greater")[0] > tail)
+    return next(kept, max(values))
 def bootstrapped(parts, level, statistic):  # A condition on the lower end: within six standard errors of one's own draws of tasks
     rng, tail, off = random.Random(15), (1 - level) / 2, 6 * sqrt((1 - level) / 3_200)
     drawn = sorted(statistic([v for part in rng.choices(parts, k=len(parts)) for v in part]) for _ in range(2_000))
@@ -507,16 +487,40 @@ def delta_intervals(values, tasks, level, scale, centres):
         ends = bootstrapped(parts, level, statistic), turned(bootstrapped(mirrored, level, statistic))
         found[f"{name}_bootstrap"] = interval(centre, ends, level, len(values), count)
     return found
-def verify_ab(audit, check, data):
+def verify_ab(audit, check):
+    path = next((one["path"] for source in audit["inputs"] for one in source["files"]), None)
+    if path is None: raise Unusable("the A/B records were no file when the audit was made: there is nothing to recompute from", 65)
+    data = read_bytes(path)
+    decision = verify_arms(audit, check, (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig").splitlines())
+    check.compare(audit["verdict"], decision, "verdict")
+def verify_arms(audit, check, lines):  # The decision that follows from the records
     told, options, arms = audit["result"], audit["options"], [one["arm"] for one in audit["result"]["arm_summaries"]]
-    runs, failed = read_runs(data, arms, options.get("null_as_zero"))
+    runs, failed, tasks = read_runs(lines, arms, options.get("null_as_zero"))
     result = {"arm_summaries": [arm_summary(arm, list(runs[arm].values())) for arm in arms], "excluded_infra_failures": failed,
               "effective_run_count": sum(map(len, runs.values())), "run_count": sum(map(len, runs.values())) + failed,
-              "decision": "insufficient data",
-              **{name: options[name] for name in ("seed", "require_significance") if name in options}}
+              "task_count": tasks, "decision": "insufficient data",
+              **{name: options[name] for name in ("seed", "require_significance", "n_resamples") if name in options}}
     if len(arms) == 2 and all(runs.values()): result |= recompute_arms(told, options, runs, arms)
     check.compare(told, result, "")
-    check.compare(audit["verdict"], result["decision"], "verdict")
+    return result["decision"]
+def verify_classic(audit, check):  # The A/B rule on the samples of two runs; no score is an infrastructure failure
+    lines = [json.dumps({**usage, "arm": arm, "task_id": str(p), "repeat": r + 1, "success": (reward or 0) > 0.5, "infra_failure": reward is None,
+                         "total_cost_usd": usage["cost_usd"], "cache_read_tokens": 0, "cache_write_tokens": 0})
+             for arm, rows in audit["samples"].items() for p, r, _, reward, usage in rows]
+    verdict = {"prefer candidate": "GO", "prefer base": "NO-GO"}.get(verify_arms(audit, check, lines), "INCONCLUSIVE")
+    verdict = "INCONCLUSIVE" if verdict == "GO" and not enough_known(audit) else verdict
+    gates = [{"metric": one["name"], "base": one["control"], "candidate": one["treatment"],
+              "status": {None: "MISSING", True: "PASS", False: "BREACH"}[one["holds"]]} for one in audit["result"]["gates"]]  # recomputed above
+    check.compare({"verdict": audit["verdict"], "gates": audit["gates"]}, {"verdict": verdict, "gates": gates}, "")
+def enough_known(audit):  # Scores and tokens of enough samples on each side, or three gates that hold in the worst case
+    rows, worst, enough = [audit["samples"][side] for side in ("base", "candidate")], [], True
+    keys, every = expected(rows, audit["planned"]), sorted({(p, r) for side in rows for p, r, *_ in side})
+    for side, good in zip(rows, (True, False), strict=True):
+        scored = {key: value > 0.5 for key, value in known_values("mean_reward", side).items()}
+        tokens, times = ({k: v for k, v in known_values(name, side).items() if k in scored} for name in ("tokens", "duration"))
+        enough &= min(sum(key in scored for key in keys) / len(keys), len(tokens) / len(scored)) >= audit["options"]["min_coverage"]
+        worst.append([-sum(scored.get(key, good) for key in every), *(median(part.get(key, 0 if good else inf) for key in every) for part in (times, tokens))])
+    return enough or all(theirs <= mine for mine, theirs in zip(*worst, strict=True))
 def recompute_arms(told, options, runs, arms):
     shared = sorted(runs[arms[0]].keys() & runs[arms[1]].keys(), key=str)
     paired, tests, intervals, by_task = {"paired_runs": len(shared), "pairs_with_value": {}}, {}, {}, {}
@@ -539,8 +543,7 @@ def recompute_arms(told, options, runs, arms):
         tests |= {one: test | ({"statistic": wins, "wins": wins, "losses": losses} if name == "success" else {}) for one in names}
         by_task[label] = agreed(said["by_task_p_value"], tests[label]["by_task_p_value"])
     tested = [DELTAS[name] for name in GATES.values() if DELTAS[name] in by_task]
-    for label, p in zip(tested, stepped([by_task[label] for label in tested]), strict=True):
-        tests[label] |= {"p_holm": p, "proven": p <= 0.05}
+    for label, p in zip(tested, stepped([by_task[label] for label in tested]), strict=True): tests[label] |= {"p_holm": p, "proven": p <= 0.05}
     gates, leads, best = [], [], None
     for gate, name in GATES.items():
         sides = [[row[name] for row in runs[arm].values() if row[name] is not None] for arm in arms]
@@ -569,19 +572,16 @@ class Unusable(Exception): pass  # What cannot be verified, and the exit status 
 def read_bytes(path):
     if not Path(path).is_file(): raise Unusable(f"{path}, which the audit was made from, is not there", 66)
     return Path(path).read_bytes()
+KINDS = {"compare": verify_compare, "gate": verify_gate, "classic": verify_classic, "ab": verify_ab}
 def verify(audit, check, with_inputs):
-    files = [one for source in audit["inputs"] for one in source["files"]]
-    for file in files if with_inputs or audit["kind"] == "ab" else ():
-        found = hashlib.sha256(read_bytes(file["path"])).hexdigest()
-        check.compare(file["sha256"], found, f"digest of {file['path']}")
-    if audit["kind"] != "ab": return {"compare": verify_compare, "gate": verify_gate}[audit["kind"]](audit, check)
-    if not files: raise Unusable("the A/B records were no file when the audit was made: there is nothing to recompute from", 65)
-    return verify_ab(audit, check, read_bytes(files[0]["path"]))
+    for file in (one for source in audit["inputs"] for one in source["files"] if with_inputs or audit["kind"] == "ab"):
+        check.compare(file["sha256"], hashlib.sha256(read_bytes(file["path"])).hexdigest(), f"digest of {file['path']}")
+    return KINDS[audit["kind"]](audit, check)
 def main(args):
     check = Check()
     try:
         audit = json.loads(Path(args[0]).read_text(encoding="utf-8"))
-        if (audit["format"], audit["version"]) != ("evenhand-audit", 2) or audit["kind"] not in ("compare", "gate", "ab"):
+        if (audit["format"], audit["version"]) != ("evenhand-audit", 2) or audit["kind"] not in KINDS:
             raise ValueError("format, version or kind")
     except (IndexError, OSError, ValueError, KeyError, TypeError) as error:
         print(f"not an audit file of version 2: {error!r}", file=sys.stderr)

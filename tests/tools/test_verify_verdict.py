@@ -258,7 +258,7 @@ def test_forged_arms_are_noticed_and_unreadable_records_are_named(tmp_path: Path
     assert told.returncode == 0, told.stdout + told.stderr
     left = told.stdout.partition("not recomputed: ")[2].splitlines()[0].partition(": ")[2].split(", ")
     named = {place.partition(" ")[0].partition(".")[0] for place in left}
-    assert named == {"data_quality", "readiness", "task_count", "n_resamples"}
+    assert named == {"data_quality", "readiness"}
     steps = " ".join(json.loads(file.read_text())["steps"])
     assert all(name in steps for name in named)
     honest = file.read_text()
@@ -276,6 +276,8 @@ def test_forged_arms_are_noticed_and_unreadable_records_are_named(tmp_path: Path
         (("result", "intervals", "cost_delta_usd", "mean_bootstrap", "ci_upper"), 0.5),
         (("result", "intervals", "duration_delta_seconds", "median_bootstrap", "ci_lower"), -9.0),
         (("result", "diagnostics", 0, "mean"), 1.0),
+        (("result", "task_count"), 99),
+        (("result", "n_resamples"), 99),
         (("result", "arm_summaries", 0, "solved_per_dollar"), 9.0),
     ):
         audit = json.loads(honest)
@@ -291,6 +293,54 @@ def test_forged_arms_are_noticed_and_unreadable_records_are_named(tmp_path: Path
     told = verify(file)
     assert (told.returncode, told.stderr.count("\n")) == (66, 1)
     assert "is not there" in told.stderr
+
+
+def spending(seconds: float) -> Any:
+    return usage(tokens=200, cost=0.1, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "verdict"),
+    [
+        ((60, 0, 3.1), (70, 2, 2.3), "GO"),
+        ((70, 2, 2.3), (60, 0, 3.1), "NO-GO"),
+        ((60, 0, 3.1), (70, 20, 2.3), "GO"),  # too much is missing, but the gates hold in the worst case
+        ((60, 0, 3.1), (55, 43, 3.1), "INCONCLUSIVE"),  # a high rate of the few that did not fail
+    ],
+)
+def test_the_classic_rule_is_recomputed_from_the_samples(
+    base: tuple[int, int, float],
+    candidate: tuple[int, int, float],
+    verdict: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of each side: how many of 100 are right, how many failed, and the seconds of each."""
+    for name, (right, failed, seconds) in (("base", base), ("candidate", candidate)):
+        scores = [1.0] * right + [0.0] * (100 - right - failed) + [None] * failed
+        write_run(tmp_path / name, single(scores), usage=spending(seconds))
+    file = tmp_path / "audit.json"
+    gate = ("gate", tmp_path / "base", tmp_path / "candidate", "--policy", "classic")
+    assert evenhand(*gate, "--audit", file).stderr == ""
+    honest = json.loads(file.read_text())
+    assert honest["verdict"] == verdict
+    tool = load_tool()
+    assert tool.main([str(file), "--inputs"]) == 0
+    assert capsys.readouterr().out.startswith(f"classic {verdict}: ")
+    for at, value, place in (
+        (("verdict",), "MAYBE", "verdict"),
+        (("gates", 0, "candidate"), 0.9, "gates.0.candidate"),
+        (("gates", 1, "status"), "?", "gates.1.status"),
+        (("result", "gates", 2, "treatment"), 9.0, "gates.2.treatment"),
+        (("result", "tests", "duration_delta_seconds", "p_holm"), 0.5, "tests.duration_delta_seconds.p_holm"),
+        (("result", "paired", "mean_pass_delta"), 0.5, "paired.mean_pass_delta"),
+        (("result", "task_count"), 99, "task_count"),
+    ):
+        forged = json.loads(json.dumps(honest))
+        put(forged, at, value)
+        file.write_text(json.dumps(forged))
+        assert tool.main([str(file)]) == 1, at
+        assert f"DIFFERS {place}: the file says {value!r}" in capsys.readouterr().out
 
 
 def test_the_commands_write_audits_that_verify_with_their_inputs(tmp_path: Path) -> None:

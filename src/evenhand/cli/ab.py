@@ -113,6 +113,7 @@ def analyze_command(
                 "null_as_zero": null_as_zero,
                 "require_significance": require_significance,
                 "seed": seed,
+                "n_resamples": report.n_resamples,
             }
             save_audit(audit, ab_audit(records, report.to_dict(), options))
     if format_ == "json":

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from evenhand import settings
 from evenhand.cli.output import console, print_json, save_audit, save_text, table
-from evenhand.compare.audit import digests, gate_audit
+from evenhand.compare.audit import classic_audit, digests, gate_audit
 from evenhand.compare.gate import EXIT_STATUS, GateReport, run_gate
 from evenhand.compare.junit import gate_junit
 from evenhand.compare.policy import Policy, parse_policy, policy_schema
@@ -103,13 +103,20 @@ def command(
     document: Any
     try:
         if policy == "classic":
-            if cluster_field is not None or audit is not None:
-                raise OptionError("--cluster-field and --audit are not for --policy classic")
-            from evenhand.ab.classic import classic_gate
+            if cluster_field is not None:
+                raise OptionError("--cluster-field is not for --policy classic")
+            from evenhand.ab.classic import MIN_COVERAGE, classic_gate
 
-            found, analysis = classic_gate(_only_run(Path(base)), _only_run(Path(candidate)), force=force)
+            runs = _only_run(Path(base)), _only_run(Path(candidate))
+            found, analysis = classic_gate(*runs, force=force)
             markdown = f"{gate_markdown(found)}\n{analysis.to_markdown()}"
             document = {"verdict": found.verdict, "analysis": analysis.to_dict()}
+            if audit is not None:
+                inputs = digests({"base": base, "candidate": candidate})
+                written = classic_audit(
+                    found, analysis.to_dict(), *runs, min_coverage=MIN_COVERAGE, inputs=inputs
+                )
+                save_audit(audit, written)
         else:
             key = Secret(token) if token else settings.load().token
             sides = load_sides(base, candidate, scorers=scorers, token=key)

@@ -22,8 +22,8 @@ FORMAT = "evenhand-audit"
 VERSION = 2
 COPIES = ("delta", "p_drop", "p_beyond", "max_drop", "coverage", "family")
 """Parts of a comparison's evidence that stand in the comparison too."""
-AB_NOT_RECOMPUTED = ("readiness", "data_quality", "task_count", "n_resamples")
-"""Advice on further runs, counts of what the records lack, and what the caller asked for."""
+AB_NOT_RECOMPUTED = ("readiness", "data_quality")
+"""Advice on further runs, and counts of what the records lack."""
 COMPARE_STEPS = (
     "samples are paired by problem and repeat; a problem counts with the mean of its paired repeats",
     "delta: mean over problems of candidate minus base, with the interval of the method that is named",
@@ -39,6 +39,22 @@ GATE_STEPS = (
     "p: of the hypothesis that the damage is within the limit; adjusted by Holm over critical and supporting metrics",
     "PASS if the upper bound is below the limit and nothing missing can matter; BREACH if adjusted p < alpha",
     "NO-GO for a breach or a required benchmark that a side lacks; GO if every required metric passes",
+)
+AB_OPTIONS = ("require_significance", "seed", "n_resamples")
+AB_STEPS = (
+    "runs are paired by task and repeat; infrastructure failures are left out",
+    "three gates: success rate, median duration, median non-cache tokens; ties hold both ways",
+    "intervals of means: clustered t by task, wider for skewed deltas; of medians: sign flips by task, inverted",
+    "mean_bootstrap, median_bootstrap: tasks drawn with replacement, n_resamples times from numpy's default_rng([seed, tasks])",
+    f"not recomputed by the verifier: {', '.join(AB_NOT_RECOMPUTED)}",
+)
+CLASSIC_FIELDS = ("metric", "status", "base", "candidate")
+"""What a gate of the A/B rule has of a metric's check."""
+CLASSIC_STEPS = (
+    "a sample is a run of the A/B rule: a score above 0.5 is a success, no score an infrastructure failure",
+    "GO if the rule prefers the candidate, and each side has scored min_coverage and knows the tokens of as many, or the gates hold in the worst case",
+    "worst case: every missing sample of the base succeeds at no cost, and none of the candidate ever ends",
+    "NO-GO if the rule prefers the base",
 )
 
 
@@ -117,17 +133,31 @@ def gate_audit(
 
 def ab_audit(records: Path, analysis: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The audit of `evenhand ab analyze`: the records themselves are the input, named by their digest."""
-    steps = (
-        "runs are paired by task and repeat; infrastructure failures are left out",
-        "three gates: success rate, median duration, median non-cache tokens; ties hold both ways",
-        "intervals of means: clustered t by task, wider for skewed deltas; of medians: sign flips by task, inverted",
-        "mean_bootstrap, median_bootstrap: tasks drawn with replacement, n_resamples times from numpy's default_rng([seed, tasks])",
-        f"not recomputed by the verifier: {', '.join(AB_NOT_RECOMPUTED)}",
-    )
     return {
-        **_head("ab", digests({"records": str(records)}), steps),
+        **_head("ab", digests({"records": str(records)}), AB_STEPS),
         "options": dict(options),
         "verdict": analysis["decision"],
+        "result": analysis,
+    }
+
+
+def classic_audit(
+    found: GateReport,
+    analysis: dict[str, Any],
+    base: RunResults,
+    candidate: RunResults,
+    *,
+    min_coverage: float,
+    inputs: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """The audit of `evenhand gate --policy classic`: that of the A/B rule, with the samples in place of records."""
+    return {
+        **_head("classic", inputs, (*CLASSIC_STEPS, *AB_STEPS)),
+        "options": {"min_coverage": min_coverage, **{name: analysis[name] for name in AB_OPTIONS}},
+        "samples": {"candidate": _samples(candidate, usage=True), "base": _samples(base, usage=True)},
+        "planned": sorted(planned_keys(base, candidate)),
+        "verdict": found.verdict,
+        "gates": [{name: getattr(gate, name) for name in CLASSIC_FIELDS} for gate in found.gates],
         "result": analysis,
     }
 

@@ -70,6 +70,7 @@ class DatasetsPage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "datasets.html"
     section: ClassVar[str] = "datasets"
+    has_views: ClassVar[bool] = True
 
     grid: Grid
     create: str
@@ -184,6 +185,7 @@ class DatasetPage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "dataset.html"
     section: ClassVar[str] = "datasets"
+    has_views: ClassVar[bool] = True
 
     dataset: Dataset
     items: Sequence[Item]

@@ -72,6 +72,7 @@ class ExperimentsPage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "experiments.html"
     section: ClassVar[str] = "experiments"
+    has_views: ClassVar[bool] = True
 
     grid: Grid
     compare: str
@@ -287,6 +288,7 @@ class ExperimentPage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "experiment.html"
     section: ClassVar[str] = "experiments"
+    has_views: ClassVar[bool] = True
 
     experiment: Experiment
     dataset: Dataset | None

@@ -52,6 +52,7 @@ class JobsPage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "jobs.html"
     section: ClassVar[str] = "jobs"
+    has_views: ClassVar[bool] = True
 
     grid: Grid
     tabs: Sequence[Tab]

@@ -39,6 +39,7 @@ class SessionsPage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "sessions.html"
     section: ClassVar[str] = "sessions"
+    has_views: ClassVar[bool] = True
 
     grid: Grid
     next: str

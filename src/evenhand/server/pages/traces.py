@@ -75,6 +75,7 @@ class TracesPage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "traces.html"
     section: ClassVar[str] = "traces"
+    has_views: ClassVar[bool] = True
 
     query: TracesQuery
     grid: Grid

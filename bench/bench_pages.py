@@ -207,7 +207,7 @@ def pages(server: Server) -> dict[str, str]:
     return {
         "dashboard": "dashboard",
         "traces": "traces",
-        "traces of 24 hours": "traces?since=24h",
+        "traces of 24 hours": "traces?h=24",
         "traces with errors": "traces?errors=1",
         "traces by metadata": "traces?key=user&value=17",
         "trace": f"traces/{trace}",

@@ -97,7 +97,7 @@ def run(report: Report) -> None:
         folder = Path(name)
         make_run(folder)
         start = time.process_time()
-        page = run_page(read_report(folder))
+        page = "".join(run_page(read_report(folder)))
         report.add(
             f"report of {SAMPLES:,} samples: processor time to write it",
             f"{time.process_time() - start:.2f} s",

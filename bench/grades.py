@@ -2,7 +2,7 @@
 
 Data are `../shared/data`; references are other people's graders, read in place and never copied: `--math-verify` takes
 the folder with math-verify's tests, `--drop-eval` and `--triviaqa` the authors' scripts. A table whose reference is not
-given stays as it is.
+given stays as it is. `--forging` runs forging programs in both sandboxes (root, for docker).
 """
 
 import argparse
@@ -11,10 +11,13 @@ import json
 import random
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from tests.sandbox import forging
 
 from bench.silly_answers import NOT_READING, SILLY, SYLLABLES, Graded, grade_benchmark, grade_scorer
 from evenhand import ScorerInput, math_equal, numeric_match
@@ -34,6 +37,7 @@ def main() -> None:
     parser.add_argument("--math-verify", type=Path, help="folder with math-verify's tests")
     parser.add_argument("--drop-eval", type=Path, help="drop_eval.py of allennlp-reading-comprehension")
     parser.add_argument("--triviaqa", type=Path, help="triviaqa_evaluation.py of mandarjoshi90/triviaqa")
+    parser.add_argument("--forging", action="store_true", help="run forging programs, which takes minutes")
     options = parser.parse_args()
     show(
         "silly-scorers",
@@ -48,6 +52,8 @@ def main() -> None:
         options.write,
     )
     show("solutions", "scorers.md", rows_table(solutions()), options.write)
+    if options.forging:
+        show("forging", "scorers.md", forging.table(), options.write)
     if options.math_verify:
         show("math-verify", "scorers.md", rows_table([math_verify_pairs(options.math_verify)]), options.write)
     official = [
@@ -111,24 +117,39 @@ def perturbed(rows: list[dict[str, Any]], count: int) -> Iterable[tuple[str, str
 
 def math_verify_pairs(folder: Path) -> tuple[str, str]:
     """The pairs in math-verify's tests that are graded as its tests want."""
-    sys.path.insert(0, str(folder.parent))
-    agreed = total = 0
-    for path in sorted(folder.glob("test_*.py")):
-        for value in vars(load(path, f"{folder.name}.{path.stem}")).values():
-            for mark in getattr(value, "pytestmark", ()):
-                if mark.name != "parametrize" or "gold" not in (
-                    names := re.findall(r"\w+", str(mark.args[0]))
-                ):
-                    continue
-                for case in mark.args[1]:
-                    pair = dict(zip(names, case, strict=False))
-                    expected = bool(pair.get("expected", pair.get("result")))
-                    agreed += is_equal(pair["pred"], find_answer(pair["gold"])) == expected
-                    total += 1
+    with their_tests(folder):
+        modules = [load(path, f"{folder.name}.{path.stem}") for path in sorted(folder.glob("test_*.py"))]
+    pairs = [pair for module in modules for pair in parametrized_pairs(module)]
+    agreed = sum(is_equal(pred, find_answer(gold)) == expected for gold, pred, expected in pairs)
     return (
         "`math_equal` on the pairs in math-verify's own tests: same",
-        f"{agreed} of {total} ({agreed / total:.1%})",
+        f"{agreed} of {len(pairs)} ({agreed / len(pairs):.1%})",
     )
+
+
+@contextmanager
+def their_tests(folder: Path) -> Iterator[None]:
+    """While it lasts, the package of this folder's name is theirs: ours is called `tests` too."""
+    ours = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == folder.name}
+    sys.path.insert(0, str(folder.parent))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder.parent))
+        for name in [name for name in sys.modules if name.split(".")[0] == folder.name]:
+            del sys.modules[name]
+        sys.modules.update(ours)
+
+
+def parametrized_pairs(module: ModuleType) -> Iterator[tuple[str, str, bool]]:
+    """The gold answer, the prediction and whether they are equal, of every parametrized test of a module."""
+    for value in vars(module).values():
+        for mark in getattr(value, "pytestmark", ()):
+            if mark.name != "parametrize" or "gold" not in (names := re.findall(r"\w+", str(mark.args[0]))):
+                continue
+            for case in mark.args[1]:
+                pair = dict(zip(names, case, strict=False))
+                yield pair["gold"], pair["pred"], bool(pair.get("expected", pair.get("result")))
 
 
 def drop_pairs(path: Path) -> tuple[str, str]:

@@ -82,8 +82,8 @@ def _trace(source: random.Random, moment: datetime) -> Iterator[SpanRecord]:
             tokens_input=source.randrange(50, 2_000) if is_call else None,
             tokens_output=source.randrange(10, 500) if is_call else None,
             model=source.choice(MODELS) if is_call else None,
-            cost_pico=source.randrange(PICO // 100) if is_call and n % 2 else None,
-            cost_source="reported" if is_call and n % 2 else None,
+            cost_pico=source.randrange(PICO // 100) if is_call and n < 5 else None,
+            cost_source="reported" if is_call and n < 5 else None,
             metadata=json.dumps({"step": n}),
         )
 

@@ -40,7 +40,7 @@ CONTAINMENT = frozenset(("contains", "fuzzy_match", "includes_all", "includes_an
 NOT_READING = frozenset(
     (
         # Similarities have no right and wrong.
-        *("bleu", "embedding_similarity", "levenshtein", "rouge_l", "token_f1"),
+        *("bleu", "embedding_similarity", "levenshtein", "rouge_l"),
         # These have no target, or no answer to read.
         *("code_sandbox", "json_schema", "needs_judge", "regex", "regex_match"),
     )

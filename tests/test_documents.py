@@ -76,3 +76,15 @@ def test_the_list_of_scorers_is_the_registrys() -> None:
     for name, options in rows.items():
         if "see its page" not in options:
             assert set(re.findall(r"`(\w+)`", options)) == set(get_scorer(name).options), name
+
+
+def test_every_module_that_the_architecture_names_is_there() -> None:
+    """The page follows a score, a sample, a span and a record through the modules: none of them may have moved."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)", text))
+    assert len(named) > 40
+    assert sorted(name for name in named if not (ROOT / "src" / "evenhand" / name).exists()) == [
+        "tests/pages/every_page.py",
+        "tests/server/test_audience.py",
+    ]
+    assert all((ROOT / name).exists() for name in named if name.startswith("tests/"))

@@ -137,6 +137,24 @@ def test_triviaqa(answer: str, correct: bool, f1: float) -> None:
     assert (outcome.value, outcome.details["f1"]) == (float(correct), f1)
 
 
+@pytest.mark.parametrize(
+    ("answer", "alias", "exact"),
+    [
+        ("The The", "The The", True),  # a band
+        ("A", "a", True),
+        ("!!!", "!!!", True),  # another
+        ("The", "a", True),
+        ("", "The The", False),
+        (".", "A", False),
+        ("", "!!!", False),
+        ("", "", False),
+    ],
+)
+def test_triviaqa_answers_without_words(answer: str, alias: str, exact: bool) -> None:
+    """As in the authors' script, where normal forms are compared, but no answer is no "A"."""
+    assert trivia.grade(answer, ["Canberra", alias]) == (exact, 0.0)
+
+
 def test_triviaqa_normalisation() -> None:
     assert trivia.normal_answer("The_Who's  “Tommy” (an album)") == "who s “tommy” album"
 

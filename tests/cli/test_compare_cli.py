@@ -65,7 +65,7 @@ def test_refusals_say_what_differs_and_what_to_do(tmp_path: Path) -> None:
         (["nowhere", "nowhere"], "nowhere: no such file or folder"),
         (["{base}"], "at least two runs"),
         (["{base}", "{base}", "--report", "out.pdf"], "--report writes .md or .html"),
-        (["{base}", "{base}", "--max-drop", "-1"], "max_drop must be a number from 0 up"),
+        (["{base}", "{base}", "--max-drop", "-1"], "max_drop must be a finite number of at least 0"),
     ],
 )
 def test_bad_input_is_a_sentence(tmp_path: Path, arguments: list[str], message: str) -> None:

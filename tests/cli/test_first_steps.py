@@ -125,7 +125,9 @@ def test_an_error_rate_of_nothing_is_refused() -> None:
 
 def test_numbers_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", single([1.0, 0.0, 1.0]))
-    assert "max_drop must be a number from 0 up" in refused("compare", run, run, "--max-drop", "inf")
+    assert "max_drop must be a finite number of at least 0" in refused(
+        "compare", run, run, "--max-drop", "inf"
+    )
     plan = ("plan", "--discordant", "0.1", "--effect")
     assert "too small: no number of problems would show it" in refused(*plan, "1e-9")
     for cost in ("-1", "inf", "nan"):

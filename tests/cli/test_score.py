@@ -68,7 +68,7 @@ def test_counts_close_and_categories_add_up(tmp_path: Path) -> None:
     assert found["n"] == found["scored"] + found["unscored"] + found["failed"] == 24
     assert sum(part["n"] for part in found["categories"].values()) == 24
     assert found["method"] == "wilson"
-    assert (found["name"], found["version"], found["options"]) == ("exact_match", "2", {"strict": False})
+    assert (found["name"], found["version"], found["options"]) == ("exact_match", "3", {"strict": False})
 
 
 def test_csv_and_parquet_give_what_jsonl_gives(tmp_path: Path) -> None:

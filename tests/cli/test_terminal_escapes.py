@@ -1,11 +1,14 @@
 """Whatever a file says, no command sends control characters to the terminal."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.ab_rows import row, write_rows
+from tests.ab_suites import suite, write_suite
 from tests.evaluation.runs import evenhand
 from tests.runs import samples
 
@@ -135,6 +138,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "@benchmark(name='b', dataset=rows, prompt='{q}', description='d' + EVIL)\n"
         "@scorer\n"
         "def b(sample: ScorerInput):\n    raise ValueError('failed' + EVIL)\n"
+        "def answer(row):\n    raise ValueError('no answer' + EVIL)\n"
     )
     records = [
         row(f"t{n}{EVIL}", arm + EVIL, repeat, success=(n + repeat) % 3 > 0, error="e" + EVIL)
@@ -143,6 +147,21 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for arm in ("a", "b")
     ]
     write_rows(home / "records.jsonl", records)
+    task = {"id": "t" + EVIL, "prompt": "p" + EVIL, "acceptance_command": f"printf '{EVIL}'; false"}
+    arms = [
+        {"name": name, "agent_command": f"printf '{EVIL}' >&2; false"} for name in ("with_x", "without_x")
+    ]
+    write_suite(home, suite(name="s" + EVIL, tasks=[{**task, "timeout_seconds": 20}], arms=arms))
+    (home / "bad.toml").write_text('"unknown\\u001b[2J" = 1\n')
+    text = json.dumps("Say {word}" + EVIL)  # as YAML writes it
+    (home / "evenhand.yaml").write_text(
+        f"prompts: {{one: {text}, {json.dumps('two' + EVIL)}: {text}}}\n"
+        "models: [{name: m, url: 'http://127.0.0.1:9/v1', id: m, tries: 1}]\n"
+        f"rows: [{{word: {text}, target: {text}}}]\nscorers: [exact_match]\n"
+    )
+    (home / "promptfooconfig.yaml").write_text(
+        f"prompts: [{text}]\nproviders: [{json.dumps('strange:' + EVIL)}]\ntests: [{{vars: {{word: {text}}}}}]\n"
+    )
     return home
 
 
@@ -173,12 +192,41 @@ COMMANDS = {
     "judge calibrate": "judge calibrate rows.jsonl --human-field human",
     "judge compare": "judge compare rows.jsonl rows.jsonl --human-field human",
     "ab analyze without arms": "ab analyze records.jsonl",
+    "ab analyze": f"ab analyze records.jsonl --treatment a{EVIL} --control b{EVIL}",
+    "ab record": "ab record records.jsonl http://127.0.0.1:9",
+    "ab record to a file": "ab record records.jsonl agents.db",
+    "ab run": "ab run suite.json -o trials",
+    "ab run of a bad suite": "ab run bad.jsonl -o trials",
+    "judge score": "judge score rows.jsonl --judge-url http://127.0.0.1:9/v1 --judge-id m -o judged.jsonl --no-cache",
+    "judge score with a bad rubric": "judge score rows.jsonl --judge-url http://127.0.0.1:9/v1 --judge-id m --rubric bad.jsonl",
+    "judge selftest with a bad rubric": "judge selftest --judge-url http://127.0.0.1:9/v1 --judge-id m --rubric bad.jsonl",
+    "token create": f"token create --name me{EVIL} --database sqlite:///tokens.db",
+    "token create in no project": f"token create --project p{EVIL} --database sqlite:///tokens.db",
+    "token list": "token list --database sqlite:///tokens.db",
+    "token revoke": f"token revoke none{EVIL} --database sqlite:///tokens.db",
+    "db migrate": "db migrate --database sqlite:///tokens.db",
+    "db check": "db check --database sqlite:///tokens.db",
+    "db backup": f"db backup copy{EVIL}.db --database sqlite:///tokens.db",
+    "db of what is none": "db check --database sqlite:///bad.jsonl",
+    "serve with a bad configuration": "serve --config bad.toml --database sqlite:///tokens.db",
+    "serve with a bad scorer": f"serve --scorer none{EVIL} --database sqlite:///tokens.db",
+    "view what is not there": f"view none{EVIL}",
+    "view a bad file": "view bad.jsonl",
+    "doctor": "doctor --quick --no-sandboxes",
+    "mock-model with a bad script": "mock-model --answers bad.jsonl",
+    "init in a folder": f"init new{EVIL}",
+    "eval run of a suite": "eval run evenhand.yaml -o suite",
+    "eval run of a bad suite": "eval run badpolicy.yaml -o badsuite",
+    "eval run of a promptfoo file": "eval run promptfooconfig.yaml -o promptfoo",
+    "eval run of a task": "eval run --task bench.py:answer --data rows.jsonl --scorer exact_match -o task",
+    "an unknown command": f"nothing{EVIL}",
+    "an unknown option": f"score rows.jsonl --scorer none{EVIL}",
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_control_characters_are_not_printed(home: Path, command: str) -> None:
-    done = evenhand(*COMMANDS[command].split(), cwd=home)
+    done = evenhand(*COMMANDS[command].split(" "), cwd=home)
     printed = done.stdout + done.stderr
     assert printed.strip()
     assert done.returncode != 70, printed
@@ -194,3 +242,38 @@ def test_a_run_against_a_hostile_endpoint_prints_none_either(home: Path) -> None
             done = evenhand("eval", "run", *flags, *more, cwd=home)
             assert done.returncode == 1, done.stderr
             assert not CONTROL & set(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("command", ["score rows.jsonl -o judgements.jsonl", "selftest"])
+def test_a_hostile_judge_prints_none_either(home: Path, command: str) -> None:
+    replies = iter(range(10_000))
+
+    def reply(call: object) -> MockAnswer:
+        return MockAnswer(text="a verdict" + EVIL, status=400 if next(replies) % 3 == 0 else 200)
+
+    with MockModel(reply) as model:
+        flags = ("--judge-url", model.url, "--judge-id", "m" + EVIL, "--no-cache")
+        done = evenhand("judge", *command.split(), *flags, cwd=home)
+    assert done.returncode not in (0, 70), done.stderr
+    assert not CONTROL & set(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("command", ["view base", "serve --port 0 --database sqlite:///served.db"])
+def test_what_servers_say_when_they_start(home: Path, command: str) -> None:
+    started = subprocess.Popen(
+        [sys.executable, "-m", "evenhand", *command.split(), *(("--port", "0") if "view" in command else ())],
+        cwd=home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert started.stdout is not None
+        lines: list[str] = []
+        while not any("http://" in line for line in lines):
+            lines.append(started.stdout.readline())
+            assert lines[-1], lines
+    finally:
+        started.terminate()
+        rest, _ = started.communicate(timeout=60)
+    assert not CONTROL & set("".join(lines) + rest)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.runs import run, single, usage, write_run
 
 from evenhand.ab.classic import classic_gate
@@ -13,6 +14,7 @@ from evenhand.compare.gate import GateReport, run_gate
 from evenhand.compare.pairing import pair_runs
 from evenhand.compare.policy import parse_policy
 from evenhand.compare.sequential import compare_sequentially
+from evenhand.compare.stopping import in_asked_order
 from evenhand.results import BenchmarkSummary, Bundle, RunResults, read_run
 
 
@@ -286,3 +288,25 @@ def test_absent_rows_are_clusters_of_their_own() -> None:
     assert found.clusters == 10
     assert found.coverage.worst_lower is not None
     assert found.coverage.worst_lower < -0.2
+
+
+def test_an_order_that_does_not_fit_the_runs_is_not_taken_for_random() -> None:
+    """The candidate asks 5 of 10 problems at random and has finished 4: who knows which of them is still open?"""
+    told = Bundle(
+        benchmark=BenchmarkSummary(name="bench", samples=4),
+        config={"order_seed": 7, "problems": 5},
+        schema_version=1,
+    )
+    base, candidate = run(single([1.0] * 10)), run(single([1.0] * 4), bundle=told)
+    assert in_asked_order(base, candidate) == (base, candidate, False)
+    fits = replace(candidate, bundle=replace(told, config={"order_seed": 7, "problems": 10}))
+    first, second, shuffled = in_asked_order(base, fits)
+    assert shuffled
+    assert len(first.samples) == len(second.samples) <= 4
+
+
+def test_scores_without_known_bounds_are_never_surer_than_a_single_look() -> None:
+    """Marks of 5 and 4: the bounds of the betting test are only those that were seen, whatever the order."""
+    base, candidate = run(single([5.0] * 60)), run(single([5.0, 4.0] * 30))
+    given, drawn = (compare_sequentially(base, candidate, shuffled=one) for one in (False, True))
+    assert (given.delta.ci_lower, given.delta.ci_upper) == (drawn.delta.ci_lower, drawn.delta.ci_upper)

@@ -316,6 +316,23 @@ def test_init_runs_as_it_is_and_overwrites_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "place" / "questions.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--stop-when-decided",), "needs every row of every variant"),
+        (("--baseline", "."), "--baseline is not used with a config file; set it in the file"),
+        (("--margin", "0.5"), "--margin is not used with a config file; set it in the file"),
+    ],
+)
+def test_what_a_suite_decides_itself_is_refused_as_a_flag(
+    tmp_path: Path, flags: tuple[str, ...], words: str
+) -> None:
+    assert evenhand("init", cwd=tmp_path).returncode == 0
+    done = evenhand("eval", "run", "evenhand.yaml", "-o", "out", *flags, cwd=tmp_path)
+    assert (done.returncode, (tmp_path / "out").exists()) == (64, False)
+    assert words in done.stderr
+
+
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "suites.md"
 
 

@@ -65,6 +65,28 @@ def test_stored_answers_are_judged_and_a_second_run_judges_only_what_failed(tmp_
         assert PLANTED not in text
 
 
+def test_null_has_no_score_and_empty_and_cut_off_answers_are_judged(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"response": None, "target": "x"},
+        {"response": "", "target": "x"},
+        {"response": 4, "target": "4"},
+        {"response": "<think>4", "target": "4"},
+        {"response": "4", "target": "4", "finish_reason": "length"},
+    ]
+    answers = write_lines(tmp_path / "answers.jsonl", rows)
+    script = write_lines(tmp_path / "script.jsonl", [{"answer": verdict(3)}])
+    options = ["judge", "score", answers, "--judge-id", "m", "-o", "judged.jsonl", "--format", "json"]
+    with mock_model("--answers", script) as url:
+        done = evenhand(*options, "--judge-url", url, cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert (found["scored"], found["unscored"], found["failed"]) == (4, 1, 0), done.stderr
+    assert found["without_score"] == {"no_response": 1}
+    assert found["truncated"] == 2
+    assert found["usage"]["requests"] == 4
+    judged = read_lines(tmp_path / "judged.jsonl")
+    assert [row["reward"] for row in judged] == [None, 0.6, 0.6, 0.6, 0.6]  # 3 of 5 points
+
+
 def test_an_interrupted_run_is_resumed_without_repeating_calls(tmp_path: Path) -> None:
     answers = write_lines(tmp_path / "a.jsonl", [{"response": f"right {n}"} for n in range(60)])
     script = write_lines(tmp_path / "script.jsonl", SCRIPT)

@@ -14,6 +14,9 @@ from evenhand.models.reasoning import Split, join_reasoning, parse_tags, split_r
 @pytest.mark.parametrize(
     ("text", "answer", "reasoning", "unclosed"),
     [
+        ("<think>x</think> <think>y", "", "x\n\ny", True),
+        ("x</think> <think>y", "", "x\n\ny", True),
+        ("<think>x</think>4 <think>y", "4 <think>y", "x", False),
         ("Paris", "Paris", None, False),
         ("", "", None, False),
         ("  Paris \n", "  Paris \n", None, False),  # without thinking nothing is touched
@@ -74,7 +77,7 @@ def test_tags_as_they_are_typed() -> None:
     assert parse_tags("think, [THINK]...[/THINK]") == ("think", "[THINK]...[/THINK]")
     assert parse_tags("none") == ()
     for bad in ("", "<think>", "a b", "...", "<a>...", "x...x", "think,,a"):
-        with pytest.raises(OptionError, match="no tag of thinking"):
+        with pytest.raises(OptionError, match="is not a thinking tag"):
             parse_tags(bad)
 
 

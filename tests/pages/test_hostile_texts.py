@@ -185,6 +185,17 @@ def evenhand(*arguments: str | Path) -> None:
     assert done.returncode in (0, 1, 2), done.stderr
 
 
+def note_requests(tab: Page) -> list[str]:
+    """The addresses that the tab asks for from now on."""
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        asked.append(request.url)
+
+    tab.on("request", note)
+    return asked
+
+
 def test_reports_of_the_command_line_run_nothing(browser: Browser, tmp_path: Path) -> None:
     """A report is a file: no policy of a server stands around it."""
     for name in ("before", "after"):
@@ -203,15 +214,14 @@ def test_reports_of_the_command_line_run_nothing(browser: Browser, tmp_path: Pat
     assert len(pages) >= 3, pages
     for page in pages:
         tab = browser.new_page(viewport={"width": 1100, "height": 800})
-        asked: list[Request] = []
-        tab.on("request", asked.append)
+        asked = note_requests(tab)
         tab.goto(page.as_uri())
         tab.locator("summary").evaluate_all("all => all.forEach(one => one.parentElement.open = true)")
         assert tab.evaluate("window.hit") is None, page.name
         assert (
             tab.locator("main img, main iframe, main [onerror], main [onload], main [onfocus]").count() == 0
         )
-        assert [one.url for one in asked if not one.url.startswith(("file:", "data:"))] == []
+        assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
         for width in (1100, 360):
             tab.set_viewport_size({"width": width, "height": 800})
             assert tab.evaluate("document.documentElement.scrollWidth") == width, (page.name, width)

@@ -241,7 +241,7 @@ def test_long_questions_unfold(tab: Page, client: Client) -> None:
 
 def test_a_reviewer_sees_the_reviewers_pages_alone(browser: Browser, demo: Site, client: Client) -> None:
     queued(client, "first", "second")
-    client.dataset(name="golden")
+    golden, _ = client.dataset(name="golden")
     other = demo.client()
     queued(other, "of others")
     with open_tab(browser, demo, refusals=True) as tab:
@@ -255,7 +255,23 @@ def test_a_reviewer_sees_the_reviewers_pages_alone(browser: Browser, demo: Site,
         tab.locator("input[value=correct]").check()
         tab.get_by_role("button", name="Submit").click()
         expect(tab.get_by_role("heading", name="✓ Review saved")).to_be_visible()
+        # Their own review becomes an item; somebody else's does not, even when the form is sent by hand.
+        form = tab.locator("form[action$='/item']")
+        saved = str(form.get_attribute("action"))
+        tab.get_by_role("button", name="Save to dataset").click()
+        assert "Saved to golden." in tab.get_by_role("status").inner_text()
+        body = {"trace_id": "t0", "annotator": "Ana", "label": "correct"}
+        theirs = client.made("/v1/annotations", {**body, "project_id": client.project})["id"]
+        tab.goto(f"/projects/{client.project}/queue/t0?done={theirs}")
         assert tab.get_by_role("button", name="Save to dataset").count() == 0
+        form_of_others = saved.rpartition("/annotations/")[0] + f"/annotations/{theirs}/item"
+        fields: dict[str, str | float | bool] = {
+            "_secret": tab.locator("[name=_secret]").first.input_value(),
+            "dataset_id": golden,
+        }
+        refused = tab.request.post(form_of_others, form=fields, headers={"Sec-Fetch-Site": "same-origin"})
+        assert refused.status == 403
+        assert client.get(f"/v1/datasets/{golden}").body["item_count"] == 1
         tab.goto("/")
         assert tab.url.endswith(f"/projects/{client.project}/queue")
         tab.get_by_role("link", name="Mine").click()
@@ -269,8 +285,7 @@ def test_a_reviewer_sees_the_reviewers_pages_alone(browser: Browser, demo: Site,
             answer = tab.goto(path)
             assert answer is not None
             assert answer.status == status
-    [made] = annotations(client, "t0")
-    assert made["annotator"] == "Mara"
+    assert [made["annotator"] for made in annotations(client, "t0")] == ["Mara", "Ana"]
     other.close()
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -127,6 +127,48 @@ def test_deletions_survive_kills(server: ServerProcess) -> None:
     [entry] = client.get("/v1/audit", project_id="other").body["items"]
     assert entry["object_type"] == "project"
     client.close()
+
+
+def test_logins_and_reviews_survive_kills(server: ServerProcess) -> None:
+    """Kill the server after each step: a session, a used link, a reservation and a review are as they were."""
+
+    def kill_and_start() -> None:
+        server.kill()
+        server.start()
+
+    with closing(server.client()) as client:
+        trace_id, _ = client.trace(input="q", output="a")
+        queue = client.made("/v1/queues", {"project_id": "default", "name": "q", "reviewers_per_item": 2})[
+            "id"
+        ]
+        client.post(f"/v1/queues/{queue}/items", {"trace_ids": [trace_id]})
+        person = client.made("/v1/people", {"name": "Ana", "project_id": "default"})
+        token = client.made("/v1/tokens", {"name": "Li", "role": "review", "project_id": "default"})["token"]
+    with closing(server.client(token=None)) as browser:
+        opened = browser.get(person["login_path"])
+        assert opened.status == 303
+        cookie = {"Cookie": opened.headers["set-cookie"].partition(";")[0]}
+    page = f"/projects/default/queues/{queue}"
+    kill_and_start()
+    with closing(server.client(token=None)) as browser, closing(server.client(token=token)) as reviewer:
+        assert browser.request("GET", page, headers=cookie).status == 200
+        assert browser.get(person["login_path"]).status == 401  # it works once
+        item = reviewer.post(f"/v1/queues/{queue}/next", {}).body["item"]["id"]
+    kill_and_start()
+    path = f"/v1/queues/{queue}/items/{item}/review"
+    with closing(server.client(token=token)) as reviewer:
+        assert reviewer.post(f"/v1/queues/{queue}/next", {}).body["item"]["id"] == item
+        assert reviewer.post(path, {"answers": {"label": "correct"}}).status == 201
+    kill_and_start()
+    with closing(server.client(token=token)) as reviewer, closing(server.client()) as client:
+        assert reviewer.post(path, {"answers": {"label": "other"}}).code == "CONFLICT"
+        [review] = client.get(f"/v1/queues/{queue}/items/{item}").body["reviews"]
+        assert (review["annotator"], review["answers"]) == ("Li", {"label": "correct"})
+        assert len(client.get("/v1/annotations", trace_id=trace_id).body["items"]) == 1
+        assert client.delete(f"/v1/people/{person['id']}").status == 200
+    kill_and_start()
+    with closing(server.client(token=None)) as browser:
+        assert browser.request("GET", page, headers=cookie).status == 401
 
 
 def test_retention_survives_kills(server: ServerProcess) -> None:

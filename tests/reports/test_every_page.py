@@ -93,7 +93,7 @@ def evaluation() -> str:
         tally=Tally(scored=3, unscored=0, failed=1),
     )
     bundle = Bundle(benchmark=summary, config={"model": {"id": "m"}}, hashes={"dataset": "d"})
-    return run_page(
+    parts = run_page(
         RunReport(
             bundle=bundle,
             failures=collector.analysis(),
@@ -102,6 +102,7 @@ def evaluation() -> str:
             output_tokens=[5.0, 7.0],
         )
     )
+    return "".join(parts)
 
 
 def gate() -> str:

@@ -14,7 +14,7 @@ from evenhand.evaluation.failures import ArtifactCollector
 from evenhand.evaluation.sample_views import SampleView, sample_views
 from evenhand.evaluation.viewing import read_report
 from evenhand.reports.run import run_page
-from evenhand.reports.samples import FIRST_ROWS, MOST_TEXT, in_script, samples_part
+from evenhand.reports.samples import CHUNK, FIRST_ROWS, IN_MEMORY, MOST_TEXT, in_script, samples_part
 from evenhand.results.reading import read_samples
 from evenhand.results.records import SampleResult
 
@@ -70,7 +70,7 @@ def write(folder: Path, rows: list[dict[str, Any]], text: str = "") -> Path:
         path = folder / f"{name}.jsonl"
         path.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
     path = folder / "report.html"
-    path.write_text(run_page(read_report(folder)), encoding="utf-8")
+    path.write_text("".join(run_page(read_report(folder))), encoding="utf-8")
     return path
 
 
@@ -109,7 +109,7 @@ def picked(tab: Page, words: str) -> list[str]:
 def test_nothing_in_the_data_can_end_its_element() -> None:
     text = json.dumps(ENDINGS, ensure_ascii=False).encode("utf-8", "surrogatepass")
     text = text.replace(b"\xed\xa0\x80", b"")
-    inside = in_script(text)
+    inside = in_script(text).decode()
     assert not set("<>&\u2028\u2029") & set(inside)
     assert json.loads(inside) == [one.replace("\ud800", "") for one in ENDINGS]
 
@@ -120,7 +120,7 @@ def test_every_sample_has_all_that_was_said(tmp_path: Path) -> None:
     for sample in read_samples(tmp_path / "results.jsonl"):
         collector.add(sample)
     part = samples_part(sample_views(tmp_path, collector.analysis()), scorer="s", total=3)
-    rows = json.loads(part.chunks[0])
+    rows = json.loads(next(iter(part.chunks)))
     texts = "\n".join(block[1] for name in ("asked", "got", "why") for block in rows[1][name])
     for words in (
         "be brief",
@@ -145,7 +145,20 @@ def test_repeats_hold_what_was_asked_once(tmp_path: Path) -> None:
     views = list(sample_views(tmp_path, ArtifactCollector().analysis()))
     assert [view.messages[-1][1] for view in views] == [f"question {n}" for n in range(3) for _ in range(4)]
     part = samples_part(views, scorer="s", total=12)
-    assert part.chunks[0].count("question 1") == 2  # the preview and the message
+    assert next(iter(part.chunks)).count("question 1") == 2  # the preview and the message
+
+
+def test_large_data_wait_in_a_file_and_come_back_in_order() -> None:
+    long, count = "é<" * 1_000, 2 * CHUNK + 1
+    views = [
+        SampleView(sample=SampleResult(problem_idx=n, model_response=long), messages=[]) for n in range(count)
+    ]
+    chunks = list(samples_part(views, scorer="s", total=count).chunks)
+    assert sum(map(len, chunks)) > IN_MEMORY
+    assert len(chunks) > 2
+    rows = [row for chunk in chunks for row in json.loads(chunk)]
+    assert [row["i"] for row in rows] == list(range(count))
+    assert {row["got"][0][1] for row in rows} == {long}
 
 
 def test_a_report_is_bounded_and_says_so() -> None:
@@ -155,7 +168,7 @@ def test_a_report_is_bounded_and_says_so() -> None:
     ]
     part = samples_part(views, scorer="s", total=40, most=30)
     assert (part.held, part.total, len(part.first)) == (30, 40, FIRST_ROWS)
-    assert f"({len(long):,} characters in all)" in part.chunks[0]
+    assert f"({len(long):,} characters in all)" in next(iter(part.chunks))
 
 
 def test_files_of_other_tools_have_their_questions_from_the_metadata(tmp_path: Path) -> None:
@@ -177,7 +190,7 @@ def test_every_scorer_has_its_value_and_its_detail(tmp_path: Path) -> None:
     write(tmp_path, [line(1, scores=scores), line(2, scores=scores)])
     part = samples_part(sample_views(tmp_path, ArtifactCollector().analysis()), scorer="s", total=2)
     assert part.scorers == ["exact", "close", "tone"]
-    row = json.loads(part.chunks[0])[0]
+    row = json.loads(next(iter(part.chunks)))[0]
     assert row["v"] == [1.0, 0.5, None]
     assert ["tone: failed", "judge_unavailable: nobody there", 0] in row["why"]
     assert any("distance" in text for _, text, _ in row["why"])

@@ -1,5 +1,5 @@
 """Programs that try to be graded better than they are: those that were tried by hand, and every combination of an
-attack, a place for it and a demand of the test. Prints the table of docs/sandbox.md:
+attack, a place for it and a demand of the test. Prints the table of docs/scorers.md:
 
     python -m tests.sandbox.forging [--all] [--back-end bubblewrap|docker]
 """
@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from evenhand.sandbox.port import ResourceLimits, Sandbox
 from evenhand.scoring.code_execution import build_program
 from evenhand.scoring.types import ScorerInput
 
+BACK_ENDS = ("bubblewrap", "docker")
 LIMITS = ResourceLimits(wall_seconds=30.0, cpu_seconds=30)
 PROMPT = "class Box:\n    def __init__(self):\n        self.item = None\n\ndef f(given):\n"
 
@@ -248,7 +249,8 @@ async def grades(
     return {row["name"]: grade for row, grade in zip(programs, found, strict=True)}
 
 
-def _print_table(back_ends: list[str], *, whole: bool) -> None:
+def table(back_ends: Sequence[str] = BACK_ENDS, *, whole: bool = False) -> str:
+    """How many of the programs each back end graded wrong; below the table, those that it did not."""
     from tests.docker_engine import IMAGE, running_engine
 
     shared = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -257,9 +259,11 @@ def _print_table(back_ends: list[str], *, whole: bool) -> None:
         "tried by hand, more": PROGRAMS,
         "attack × place × demand": list(combinations(whole=whole)),
     }
-    print(
-        "| programs | back end | number | graded wrong | forged a pass | ungraded |\n|---|---|---|---|---|---|"
-    )
+    lines = [
+        "| programs | back end | number | graded wrong | forged a pass | ungraded |",
+        "|---|---|---|---|---|---|",
+    ]
+    others = []
     for back_end in back_ends:
         with contextlib.ExitStack() as stack:
             if back_end == "docker":
@@ -271,12 +275,9 @@ def _print_table(back_ends: list[str], *, whole: bool) -> None:
                 found = asyncio.run(grades(pool, programs))
                 count = Counter(grade.partition(":")[0] for grade in found.values())
                 cells = [count[kind] for kind in ("graded wrong", "forged a pass", "ungraded")]
-                print(
-                    f"| {name} | {back_end} | {len(programs)} | {' | '.join(map(str, cells))} |", flush=True
-                )
-                for program, grade in found.items():
-                    if grade != "graded wrong":
-                        print(f"<!-- {program}: {grade} -->")
+                lines.append(f"| {name} | {back_end} | {len(programs)} | {' | '.join(map(str, cells))} |")
+                others += [f"\n{name}: {grade}" for name, grade in found.items() if grade != "graded wrong"]
+    return "\n".join(lines + others)
 
 
 if __name__ == "__main__":
@@ -284,6 +285,6 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--all", action="store_true", help="every demand, not one in turn")
-    parser.add_argument("--back-end", choices=["bubblewrap", "docker"], action="append")
+    parser.add_argument("--back-end", choices=BACK_ENDS, action="append")
     chosen = parser.parse_args()
-    _print_table(chosen.back_end or ["bubblewrap", "docker"], whole=chosen.all)
+    print(table(chosen.back_end or BACK_ENDS, whole=chosen.all))

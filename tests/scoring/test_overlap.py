@@ -100,6 +100,29 @@ def test_known_values() -> None:
     assert common_subsequence(["a", "b", "c", "d"], ["b", "d", "e"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("response", "target", "f1"),
+    [
+        # compute_f1 of SQuAD's evaluate-v2.0.py: where a side has no tokens, whether both have none.
+        ("The", "a", 1.0),
+        ("“an”", "the", 1.0),
+        ("", "", 1.0),
+        (" ", "", 1.0),
+        ("...", "?", 1.0),
+        ("The", "cat", 0.0),
+        ("", "cat", 0.0),
+        ("the the the", "cat", 0.0),
+        # Ours is stricter where the response says nothing and the answer does: there it is 1.
+        ("", "A", 0.0),
+        (".", "A", 0.0),
+        ("", "?", 0.0),
+    ],
+)
+def test_token_f1_of_texts_without_words(response: str, target: str, f1: float) -> None:
+    assert token_f1(ScorerInput(response=response, target=target))["reward"] == f1
+    assert token_f1(ScorerInput(response=target, target=response))["reward"] == f1
+
+
 def test_limits_are_stated() -> None:
     with pytest.raises(ScoringError, match="at most 50,000") as caught:
         levenshtein(ScorerInput(response="a" * 50_001, target="b"))

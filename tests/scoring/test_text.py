@@ -157,6 +157,9 @@ def fuzzy(response: str, target: object, **metadata: object) -> bool:
         ("1/2", "12", False),
         ("10:30", "1030", False),
         ("2*3", "23", False),
+        ("1.e-5", "1e5", False),
+        ("1.E-5", "1e-5", True),
+        ("2$e–5", "2e5", False),
         ("2^3", "23", False),
         ("1914-1918", "19141918", False),
         ("1914–1918", "1914-1918", True),
@@ -188,6 +191,8 @@ def test_exact_match(response: str, target: object, same: bool) -> None:
 @example("\x1c a \x1c")
 @example("0\x060")
 @example("é0\x060")
+@example("1.e-5")
+@example("é ٣—e−1")
 def test_the_quick_normal_form_is_the_plain_one_and_is_stable(text: str) -> None:
     assert normalize_text(text) == plain_normal_form(text)
 
@@ -200,6 +205,8 @@ def test_the_quick_normal_form_is_the_plain_one_and_is_stable(text: str) -> None
 @example("a+,-5")
 @example("1e?-5")
 @example("½½")
+@example("1.e−5")
+@example("½-e⁻5")
 def test_normalising_twice_changes_nothing(text: str) -> None:
     once = normalize_text(text)
     assert normalize_text(once) == once

@@ -68,7 +68,7 @@ AUDIENCES = {
     ("POST", "/projects/{project_id}/queues/{queue_id}/items/{review_item_id}/skip"): "session:review",
     ("POST", "/projects/{project_id}/queues/{queue_id}/items/{review_item_id}/flag"): "session:review",
     ("POST", "/projects/{project_id}/queues/{queue_id}/items/{review_item_id}/adjudicate"): "session:write",
-    ("POST", "/projects/{project_id}/queue/{trace_id}/annotations/{annotation_id}/item"): "session:write",
+    ("POST", "/projects/{project_id}/queue/{trace_id}/annotations/{annotation_id}/item"): "session:review",
     ("GET", "/projects/{project_id}/dashboard"): "session:read",
     ("GET", "/projects/{project_id}/traces"): "session:read",
     ("POST", "/projects/{project_id}/traces/{trace_id}/queue"): "session:write",

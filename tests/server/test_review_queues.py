@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from tests.service_harness import Client
+from tests.service_harness import Client, span
 
 from evenhand.core.ids import new_id
 from evenhand.metrics import krippendorff_alpha
@@ -70,6 +70,16 @@ def test_a_reviewers_work_carries_the_name_and_becomes_an_annotation(
     progress = client.get(f"/v1/queues/{queue_id}").body
     assert (progress["item_count"], progress["done_count"], progress["open_count"]) == (1, 1, 0)
     assert progress["reviewers"] == [{"annotator": "Ana", "review_count": 1}]
+
+
+def test_a_root_without_texts_shows_those_of_its_first_call(client: Client, reviewer: Reviewers) -> None:
+    root = span()
+    call = span(trace_id=root["trace_id"], parent_span_id=root["id"], model="m", input="q", output="a")
+    assert client.spans(root, call).status == 201
+    made = client.made("/v1/queues", {"project_id": client.project, "name": new_id()})["id"]
+    client.post(f"/v1/queues/{made}/items", {"trace_ids": [root["trace_id"]]})
+    [shown] = take(reviewer("Ana"), made)["shown"]
+    assert (shown["input"], shown["output"]) == ("q", "a")
 
 
 def test_an_item_is_reserved_and_nobody_gets_a_finished_pair(client: Client, reviewer: Reviewers) -> None:

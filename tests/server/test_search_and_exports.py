@@ -288,6 +288,10 @@ def test_filters_parameters_and_keys_are_bounded(client: Client) -> None:
     keys = ",".join(f'"k{n}":1' for n in range(500_001))
     reply = client.post_raw(f"/v1/datasets/{dataset}/items", b'{"input":{' + keys.encode() + b"}}")
     assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+    assert "500,000 keys" in reply.body["error"]["message"]
+    lines = b'{"input":{' + keys.encode() + b'}}\n{"input": 1}\n'
+    imported = client.post_raw(f"/v1/datasets/{dataset}/items/import", lines, "application/x-ndjson").body
+    assert (imported["imported_count"], imported["skipped"]) == (1, [{"line": 1, "reason": "too_many_keys"}])
 
 
 def test_the_lines_of_an_import_are_bounded(database_url: str) -> None:

@@ -181,7 +181,7 @@ def test_every_setting_is_also_in_the_environment(tmp_path: Path) -> None:
         assert (tmp_path / "mine.db").exists()
         assert "project 'demo'" in server.printed
         assert status(server, "chosen-by-an-operator", Host="scores.example") == 200
-        assert status(server, "chosen-by-an-operator", Host="localhost") == 400
+        assert status(server, "chosen-by-an-operator", Host="other.example") == 400
         client = Client(server.address, "chosen-by-an-operator")
         body = {"target_id": "x", "target_type": "run", "scorer_name": "llm_judge"}
         reply = client.post(
@@ -293,3 +293,20 @@ def test_logs_are_JSON_lines_without_payloads_and_secrets(tmp_path: Path) -> Non
     assert all({"time", "level", "message"} <= line.keys() for line in lines)
     assert canary not in log
     assert canary not in metrics
+
+
+@pytest.mark.parametrize(("host", "length"), [("127.0.0.1", 4_097), ("0.0.0.0", 15)])
+def test_the_length_of_the_administrators_token_is_bounded(host: str, length: int, tmp_path: Path) -> None:
+    """Too long for a header, or short enough to be guessed by others: one sentence, and nothing is made."""
+    done = subprocess.run(
+        [sys.executable, "-m", "evenhand", "serve", "--host", host, "--port", "0", "--database", "e.db"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "EVENHAND_ADMIN_TOKEN": "a" * length},
+    )
+    assert done.returncode == 64, done.stderr
+    assert f"EVENHAND_ADMIN_TOKEN has {length:,} characters: at most 4,096 are taken" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "e.db").exists()

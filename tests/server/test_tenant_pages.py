@@ -10,17 +10,24 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
+from tests.ab_rows import worked_example
 from tests.server.test_security_walk import belongings, label
 from tests.server.test_tenant_walk import PATH_PARAMETER, Values, everything
 from tests.service_harness import Client, Reply, span
 
+from evenhand.ab import analyze
 from evenhand.core.ids import new_id
 from evenhand.server.http.routes import Route
 from evenhand.server.table import all_routes
 
 ROUTES = [route for route in all_routes() if route.path.startswith("/projects/{project_id}")]
 MARK = "seen-by-nobody-else"
-ANOTHER = {"base_id": "experiment_id", "other_id": "experiment_id"}
+ANOTHER = {
+    "base_id": "experiment_id",
+    "other_id": "experiment_id",
+    "control_id": "experiment_id",
+    "treatment_id": "experiment_id",
+}
 """Parameters that name an object of a kind that another parameter is called after."""
 NO_OBJECT = {"which": "input", "scorer_name": "regex"}
 """Parameters that name nothing of a project, with a value."""
@@ -66,6 +73,7 @@ FORMS: dict[str, list[dict[str, str]]] = {
     "POST /projects/{project_id}/shares": [
         {"kind": "trace", "object_id": "{trace_id}"},
         {"kind": "experiment", "object_id": "{experiment_id}"},
+        {"kind": "ab", "object_id": "{report_id}"},
         {"kind": "comparison", "object_id": "{experiment_id} {own_experiment_id}"},
         {"kind": "comparison", "object_id": "{own_experiment_id} {experiment_id}"},
     ],
@@ -82,10 +90,15 @@ QUERIES: dict[str, list[dict[str, str]]] = {
         {"item": "{review_item_id}"},
         {"last": "{review_item_id}"},
     ],
+    "GET /projects/{project_id}/ab/of": [{"control": "{experiment_id}", "treatment": "{run_id}"}],
     "GET /projects/{project_id}/agreement": [{"queue": "{queue_id}"}],
     "GET /projects/{project_id}/search": [{"q": MARK}],
 }
 """Queries with references. What they name in another project may be passed over, and is never shown."""
+
+
+FILES = {"import": b'{"input": 1}\n', "ab": analyze(worked_example(), n_resamples=200).to_json().encode()}
+"""The file that a form sends, by the end of its address."""
 
 
 def kind(parameter: str) -> str:
@@ -103,8 +116,16 @@ def objects(client: Client) -> dict[str, str]:
     path = f"/projects/{client.project}/shares"
     visitor.send("POST", path, {"kind": ["trace"], "object_id": [found["trace_id"]]})
     [share] = re.findall(r"/shares/([^/\"]+)/revoke", visitor.send("GET", path).raw.decode())
+    uploaded = visitor.send("POST", f"/projects/{client.project}/ab")
+    report = uploaded.headers["location"].rpartition("/")[2]
     visitor.close()
-    return {**found, "session_id": session, "share_id": share, "own_experiment_id": found["experiment_id"]}
+    return {
+        **found,
+        "session_id": session,
+        "share_id": share,
+        "report_id": report,
+        "own_experiment_id": found["experiment_id"],
+    }
 
 
 class Visitor:
@@ -124,8 +145,8 @@ class Visitor:
             return self._client.request(
                 "GET", f"{path}?{urlencode(fields or {}, doseq=True)}", headers=headers
             )
-        if path.endswith("/import"):
-            kind_, form = multipart({"_secret": self._secret}, b'{"input": 1}\n')
+        if path.endswith(tuple(FILES)):
+            kind_, form = multipart({"_secret": self._secret}, FILES[path.rpartition("/")[2]])
         else:
             kind_ = "application/x-www-form-urlencoded"
             form = urlencode({"_secret": [self._secret], **(fields or {})}, doseq=True).encode()

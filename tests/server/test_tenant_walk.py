@@ -99,6 +99,7 @@ BODIES: dict[str, list[Callable[[Values], Any]]] = {
         }
     ],
     "PATCH /v1/projects/{project_id}": [lambda v: {"name": "n", "retain_days": 1}],
+    "POST /v1/rules/{rule_id}/backfills": [lambda v: {}],
     "PATCH /v1/rules/{rule_id}": [lambda v: {"paused": True, "sample_rate": 0.5}],
     "POST /v1/jobs/retry": [
         lambda v: {"project_id": v["project_id"]},
@@ -262,6 +263,36 @@ def test_a_foreign_reference_is_refused_in_every_place(client: Client, route: Ro
         )
     stranger.close()
     assert everything(client, foreign) == before
+
+
+def test_every_body_is_part_of_the_walk() -> None:
+    """A new endpoint with a body fails here until BODIES says what its references are."""
+    wanted = {
+        label(route) for route in all_routes() if route.path.startswith("/v1/") and route.request is not None
+    }
+    assert wanted - WITHOUT_REFERENCES - {"POST /v1/projects"} <= set(BODIES)
+    assert set(BODIES) | set(QUERIES) <= {label(route) for route in all_routes()}
+
+
+@pytest.mark.parametrize(
+    "path", [route.path for route in all_routes() if route.method == "POST" and route.body_limit == "otlp"]
+)
+def test_spans_and_logs_of_exporters_do_not_reach_a_foreign_project(client: Client, path: str) -> None:
+    own = f"own-{new_id()}"
+    client.made("/v1/projects", {"id": own, "name": "own"})
+    stranger = client.again(token=token(client, "write", own), project=own)
+    trace = {"traceId": "5b8efff798038103d269b633813fc60c", "spanId": "eee19b7ec3c1b174"}
+    one = {**trace, "name": "n", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+    record = {**trace, "eventName": "gen_ai.user.message", "body": {"stringValue": "q"}}
+    body = {
+        "resourceSpans": [{"scopeSpans": [{"spans": [one]}]}],
+        "resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}],
+    }
+    foreign = stranger.post(path, body, X_Project_Id=client.project)
+    at_home = stranger.post(path, body, X_Project_Id=own)
+    stranger.close()
+    assert (foreign.status, at_home.status) == (404, 200), (foreign.raw, at_home.raw)
+    assert client.get("/v1/traces", project_id=client.project).body["items"] == []
 
 
 def test_the_walk_meets_every_kind_of_object(client: Client) -> None:

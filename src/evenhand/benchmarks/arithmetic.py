@@ -31,7 +31,7 @@ R is the result in its simplest form.
     requirements=["math-verify>=0.9", "sympy>=1.13"],
     sample=SAMPLES / "math500.jsonl",
 )
-@scorer(version="2")
+@scorer(version="3")
 def math500(sample: ScorerInput) -> Any:
     r"""The answer in the last `\boxed{}` or after the last "Answer:" equals the official one as mathematics."""
     return math_equal(sample)

@@ -105,7 +105,7 @@ answer.
     version="2",
     sample=SAMPLES / "triviaqa.jsonl",
 )
-@scorer(version="2")
+@scorer(version="3")
 def triviaqa(sample: ScorerInput) -> Any:
     """The final answer is one of the aliases after TriviaQA's normalisation."""
     answer = _final_answer(sample.response)

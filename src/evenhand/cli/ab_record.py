@@ -6,6 +6,7 @@ import click
 
 from evenhand.ab import load_records
 from evenhand.cli.output import format_option, print_json
+from evenhand.core.terminal import printable
 from evenhand.evaluation.connecting import connected
 from evenhand.evaluation.trials.recording import record_arms
 
@@ -42,4 +43,4 @@ def record_command(
         print_json({"experiments": found})
         return
     for arm, experiment in found.items():
-        click.echo(f"{arm}: experiment {experiment}")
+        click.echo(f"{printable(arm)}: experiment {experiment}")

@@ -101,7 +101,8 @@ def _finish(outcome: TrialsOutcome, sides: Sides, *, strict: bool) -> int:
     collected = outcome.collected
     assert collected is not None
     click.echo(
-        f"{outcome.total} trials finished, {outcome.ran} of them now; records in {collected}", err=True
+        f"{outcome.total} trials finished, {outcome.ran} of them now; records in {printable(str(collected))}",
+        err=True,
     )
     records = load_records(collected)
     if len(records.arms) > 2 and (sides.treatment is None or sides.control is None):

@@ -23,7 +23,7 @@ from evenhand.compare.coverage import share_text
 from evenhand.compare.family import correct_together
 from evenhand.compare.many import ManyRuns, compare_many
 from evenhand.compare.sequential import SequentialComparison, compare_sequentially
-from evenhand.compare.stopping import in_asked_order, is_shuffled
+from evenhand.compare.stopping import in_asked_order
 from evenhand.compare.verdict import EXIT_STATUS, worst_verdict
 from evenhand.core.collecting import without_collection
 from evenhand.core.errors import Incomparable, InputError, OptionError
@@ -213,8 +213,8 @@ def _looked_at(base: Path, candidate: Path, options: Options) -> tuple[list[Sequ
     from evenhand.evaluation.growing import is_growing, read_growing
 
     if is_growing(base) or is_growing(candidate):
-        grown = in_asked_order(read_growing(base), read_growing(candidate))
-        return [compare_sequentially(*grown, options, shuffled=is_shuffled(*grown))], []
+        first, second, shuffled = in_asked_order(read_growing(base), read_growing(candidate))
+        return [compare_sequentially(first, second, options, shuffled=shuffled)], []
     sides = load_sides(str(base), str(candidate))
     for name in sides.lonely:
         click.echo(f"Only on one side, not compared: {printable(name)}", err=True)
@@ -226,8 +226,8 @@ def _looked_at(base: Path, candidate: Path, options: Options) -> tuple[list[Sequ
     found = []
     for one, other in pairs:
         try:
-            pair = in_asked_order(one, other)
-            found.append(compare_sequentially(*pair, options, growing=False, shuffled=is_shuffled(*pair)))
+            first, second, shuffled = in_asked_order(one, other)
+            found.append(compare_sequentially(first, second, options, growing=False, shuffled=shuffled))
         except InputError as error:
             if len(pairs) == 1:
                 raise

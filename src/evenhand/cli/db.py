@@ -41,7 +41,7 @@ def migrate(database: str | None) -> None:
 def backup(target: Path, database: str | None) -> None:
     """Write a consistent copy to TARGET, while the server runs."""
     back_up(database or load().database, target)
-    click.echo(f"Wrote {target} ({target.stat().st_size:,} bytes).")
+    click.echo(f"Wrote {printable(str(target))} ({target.stat().st_size:,} bytes).")
 
 
 @command.command()

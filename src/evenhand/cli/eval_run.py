@@ -55,6 +55,8 @@ WITH_CONFIG = frozenset(
     }
 )
 """What is said on the command line also when a file says the rest."""
+SAID_BY_SUITES = frozenset({"baseline", "margin", "stop_when_decided", "order_seed"})
+"""Of these, what a file of prompts and models says itself."""
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SECRET_OPTIONS = ("--api-key", "--judge-api-key", "--record-token")
 EXAMPLES = """
@@ -370,7 +372,11 @@ def _variant_suite(context: click.Context, options: RunOptions) -> "VariantSuite
     assert options.config is not None
     found = find_variant_suite(options.config, data=options.data)
     if found is not None:
-        _refuse_unused(context, (*WITH_CONFIG, "data"))
+        if options.stop_when_decided:
+            raise OptionError(
+                "--stop-when-decided is for one run with a --baseline: the grid of a suite needs every row of every variant"
+            )
+        _refuse_unused(context, (WITH_CONFIG - SAID_BY_SUITES) | {"data"})
         if options.data is not None and found.tests:
             raise OptionError("--data is not used with promptfoo's files: they have their tests")
     return found

@@ -1,6 +1,6 @@
 """The option `--format`, JSON on stdout, reports in files. Apart from `output`, so that a command without tables loads quickly."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,8 +42,8 @@ def save_audit(path: Path, document: dict[str, Any]) -> None:
     save_text(path, json_text({"evenhand": __version__, **document}))
 
 
-def save_text(path: Path, text: str) -> None:
-    """Write a report, whole or not at all; `OutputError` says why it could not be done."""
+def save_text(path: Path, text: str | Iterable[str]) -> None:
+    """Write a report, or its parts, whole or not at all; `OutputError` says why it could not be done."""
     from evenhand.results.writing import write_text  # most commands write no report
 
     try:

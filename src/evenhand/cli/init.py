@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from evenhand.core.errors import OptionError, OutputError
+from evenhand.core.terminal import printable
 
 FILES = ("evenhand.yaml", "questions.csv")
 
@@ -29,7 +30,7 @@ def command(folder: Path) -> None:
                 file.write(text)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}") from None
-    shown = "" if folder == Path() else f"{folder}/"
+    shown = "" if folder == Path() else printable(f"{folder}/")
     click.echo(f"Wrote {shown}evenhand.yaml and {shown}questions.csv. Run it with:")
     click.echo(f"  evenhand eval run {shown}evenhand.yaml")
 

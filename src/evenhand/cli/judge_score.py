@@ -99,6 +99,8 @@ def _print(found: "Judged", output: Path | None) -> None:
     if found.mean_reward is not None:
         rows.insert(0, ["mean reward [95% interval]", interval_text(found.mean_reward)])
     rows += [[f"  {kind}", f"{count:,}"] for kind, count in found.without_score.items()]
+    if found.truncated:
+        rows.append(["answers that were cut off: raise their model's limit", f"{found.truncated:,}"])
     if found.injection_suspected:
         rows.append(["answers that may try to steer the judge", f"{found.injection_suspected:,}"])
     retries = sum(usage.retries.values())

@@ -39,7 +39,7 @@ def command(bench: str, samples: int, dataset: str | None, sample: bool, format_
         if format_ == "json":
             print_json({"benchmark": benchmark.name, "problems": count, "checks": checks})
             continue
-        click.echo(f"{benchmark.name}: {count:,} problems, every prompt can be made")
+        click.echo(f"{printable(benchmark.name)}: {count:,} problems, every prompt can be made")
         for check in checks:
             _show(check)
     return 1 if failed else 0

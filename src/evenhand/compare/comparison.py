@@ -29,6 +29,7 @@ from evenhand.metrics.power import (
     flip_minimum_detectable_effect,
     mcnemar_minimum_detectable_effect,
 )
+from evenhand.metrics.quantiles import normal_quantile
 from evenhand.metrics.types import Alternative, FloatArray, Interval, TestResult
 from evenhand.results import RunResults, SampleResult
 
@@ -58,7 +59,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_drop < float("inf"):
-            raise OptionError(f"max_drop must be at least 0, not {self.max_drop}")
+            raise OptionError(f"max_drop must be a finite number of at least 0, not {self.max_drop}")
         if not 0 <= self.min_coverage <= 1:
             raise OptionError(f"min_coverage must be between 0 and 1, not {self.min_coverage}")
         if not 0.5 <= self.confidence_level < 1:
@@ -208,39 +209,9 @@ def compare_runs(
     bounds = score_range([*base.samples, *candidate.samples])
     scale = bounds[1] - bounds[0]
     groups = cluster_codes(base, candidate, [one.problem_idx for one in pairing.problems], options)
-    delta = difference(pairing.base_means, pairing.candidate_means, options, scale=scale, groups=groups)
-    # The mean of the decimals that people read: 0.3 − 0.1 is 0.2, not 0.19999999999999998.
-    delta = replace(delta, value=pairing.delta)
-    test = significance(pairing, deltas, options, groups=groups)
-    p_drop = significance(pairing, deltas, options, "less", groups=groups).p_value
-    p_rise = significance(pairing, deltas, options, "greater", groups=groups).p_value
-    beyond = non_inferiority(
-        deltas,
-        options.max_drop,
-        groups=groups,
-        scale=scale,
-        confidence_level=(1 + options.confidence_level) / 2,
-    )
-    effect = options.max_drop or FALLBACK_EFFECT * scale
-    units = len(deltas) if groups is None else len(set(groups))
     coverage = with_extremes(pairing, options, scale, cluster_codes(base, candidate, pairing.every, options))
-    evidence = Evidence(
-        delta=delta,
-        p_drop=p_drop,
-        p_rise=p_rise,
-        p_beyond=beyond.p_value,
-        lowest=beyond.ci_lower,
-        max_drop=options.max_drop,
-        coverage=coverage,
-        min_coverage=options.min_coverage,
-        more_problems=_more_units(
-            _spread(deltas, groups), units, effect, scale, options, _changed_share(pairing, deltas, groups)
-        ),
-        wanted_effect=effect,
-        scale=scale,
-        units=units,
-        clustered=groups is not None,
-    )
+    evidence = _evidence(pairing, deltas, coverage, options, scale=scale, groups=groups)
+    assert evidence.p_beyond is not None  # only a look at a part of the samples has none
     sides = _sides(base, candidate, pairing, bounds, options, groups)
     return Comparison(
         benchmark=base.name,
@@ -249,11 +220,11 @@ def compare_runs(
         treatment=treatment(base, candidate),
         verdict=decide(evidence),
         evidence=evidence,
-        delta=delta,
+        delta=evidence.delta,
         unpaired_delta=unpaired(pairing.base_means, pairing.candidate_means, options),
-        test=test,
-        p_drop=p_drop,
-        p_beyond=beyond.p_value,
+        test=significance(pairing, deltas, options, groups=groups),
+        p_drop=evidence.p_drop,
+        p_beyond=evidence.p_beyond,
         family=None,
         clusters=None if groups is None else len(set(groups)),
         effect_size=_effect(pairing, deltas, options),
@@ -271,6 +242,47 @@ def compare_runs(
         flips=_flips(pairing, base.samples, candidate.samples),
         caveats=_caveats(base, candidate, different, pairing),
         max_drop=options.max_drop,
+    )
+
+
+def _evidence(
+    pairing: Pairing,
+    deltas: FloatArray,
+    coverage: Coverage,
+    options: Options,
+    *,
+    scale: float,
+    groups: Sequence[str] | None,
+) -> Evidence:
+    """What the verdict rests on; `groups` are the clusters of the problems."""
+    delta = difference(pairing.base_means, pairing.candidate_means, options, scale=scale, groups=groups)
+    # The mean of the decimals that people read: 0.3 − 0.1 is 0.2, not 0.19999999999999998.
+    delta = replace(delta, value=pairing.delta)
+    beyond = non_inferiority(
+        deltas,
+        options.max_drop,
+        groups=groups,
+        scale=scale,
+        confidence_level=(1 + options.confidence_level) / 2,
+    )
+    effect = options.max_drop or FALLBACK_EFFECT * scale
+    units = len(deltas) if groups is None else len(set(groups))
+    return Evidence(
+        delta=delta,
+        p_drop=significance(pairing, deltas, options, "less", groups=groups).p_value,
+        p_rise=significance(pairing, deltas, options, "greater", groups=groups).p_value,
+        p_beyond=beyond.p_value,
+        lowest=beyond.ci_lower,
+        max_drop=options.max_drop,
+        coverage=coverage,
+        min_coverage=options.min_coverage,
+        more_problems=_more_units(
+            _spread(deltas, groups), units, effect, scale, options, _changed_share(pairing, deltas, groups)
+        ),
+        wanted_effect=effect,
+        scale=scale,
+        units=units,
+        clustered=groups is not None,
     )
 
 
@@ -340,7 +352,7 @@ def unpaired(base: FloatArray, candidate: FloatArray, options: Options) -> Inter
         error = 0.0
     else:
         error = float(np.sqrt(np.var(base, ddof=1) / len(base) + np.var(candidate, ddof=1) / len(candidate)))
-    half = _normal_quantile(0.5 + options.confidence_level / 2) * error
+    half = normal_quantile(0.5 + options.confidence_level / 2) * error
     return Interval(
         value=value,
         ci_lower=value - half,
@@ -474,7 +486,7 @@ def _more_units(
     if options.max_drop == 0 and spread == 0:
         return None
     alpha = 1 - options.confidence_level
-    z_test, z_power = _normal_quantile(1 - alpha), _normal_quantile(0.8)
+    z_test, z_power = normal_quantile(1 - alpha), normal_quantile(0.8)
     if changed is not None or spread == 0:
         # McNemar's test with its correction for whole counts; a drop of `effect` changes at least that share of problems.
         share = max(changed or 0.0, effect / scale) * scale**2
@@ -484,7 +496,7 @@ def _more_units(
         needed = ceil(((z_test + z_power) * spread / effect) ** 2)
     if options.max_drop > 0:
         # As the bound is made: normal, with one value more at the end of the scale; and never fewer than it needs at all.
-        bound = _units_for((_normal_quantile(1 - alpha / 2) + z_power) * spread, effect, scale)
+        bound = _units_for((normal_quantile(1 - alpha / 2) + z_power) * spread, effect, scale)
         needed = max(needed, bound, fewest_units(effect, scale, alpha / 2))
     return max(0, needed - n)
 
@@ -617,9 +629,3 @@ def _caveats(base: RunResults, candidate: RunResults, different: list[str], pair
     if len(pairing.problems) < 30:
         found.append(f"only {len(pairing.problems)} problems: intervals and tests are rough")
     return found
-
-
-def _normal_quantile(probability: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(probability))

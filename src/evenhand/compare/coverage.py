@@ -88,11 +88,9 @@ def score_range(samples: Iterable[SampleResult]) -> tuple[float, float]:
     return min([0.0, *rewards]), max([1.0, *rewards])
 
 
-def rewards_of(samples: Iterable[SampleResult]) -> dict[Key, float | None]:
+def rewards_of(samples: Mapping[Key, SampleResult]) -> dict[Key, float | None]:
     """Every sample's score; None for what was not scored."""
-    return {
-        (one.problem_idx, one.repeat): None if one.reward is None else float(one.reward) for one in samples
-    }
+    return {key: None if one.reward is None else float(one.reward) for key, one in samples.items()}
 
 
 def expected_keys(*runs: Iterable[Key], expected: Iterable[Key] = ()) -> list[Key]:
@@ -117,12 +115,16 @@ def planned_keys(*runs: RunResults) -> set[Key]:
 
     How many rows are absent is known, not which. Problems that no file has take the lowest free numbers.
     """
-    known = {sample.problem_idx for run in runs for sample in run.samples}
     planned: set[Key] = set()
-    for run in runs:
-        promised = 0 if run.bundle is None else run.bundle.benchmark.samples
-        if promised <= len(run.samples):
-            continue
+    short = [
+        (run.bundle.benchmark.samples, run)
+        for run in runs
+        if run.bundle is not None and run.bundle.benchmark.samples > len(run.samples)
+    ]
+    if not short:
+        return planned
+    known = {sample.problem_idx for run in runs for sample in run.samples}
+    for promised, run in short:
         assert run.bundle is not None
         repeats = set(range(run.bundle.benchmark.repeats)) | {sample.repeat for sample in run.samples}
         problems = set(known)
@@ -141,15 +143,13 @@ def filled(
     for_candidate: float,
 ) -> Filled:
     """Means per problem when what is missing has these scores."""
-    sums: dict[int, list[float]] = {}
-    for key in keys:
-        left, right = mine.get(key), theirs.get(key)
-        entry = sums.setdefault(key[0], [0.0, 0.0, 0.0])
-        entry[0] += for_base if left is None else left
-        entry[1] += for_candidate if right is None else right
-        entry[2] += 1.0
-    table = np.array([sums[problem] for problem in sorted(sums)])
-    return Filled(base=table[:, 0] / table[:, 2], candidate=table[:, 1] / table[:, 2])
+    left = np.array([for_base if (found := mine.get(key)) is None else found for key in keys])
+    right = np.array([for_candidate if (found := theirs.get(key)) is None else found for key in keys])
+    _, codes = np.unique([problem for problem, _ in keys], return_inverse=True)
+    counts = np.bincount(codes)  # sums go in the order of the keys
+    return Filled(
+        base=np.bincount(codes, weights=left) / counts, candidate=np.bincount(codes, weights=right) / counts
+    )
 
 
 def coverage_words(found: Coverage, *, delta: str, worst: str, best: str) -> str:

@@ -1,6 +1,7 @@
 """Which samples of two runs belong together, and what is missing on either side."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -21,6 +22,16 @@ from evenhand.core.outcome import Tally
 from evenhand.metrics.exact import exact_mean, exact_sum
 from evenhand.metrics.types import FloatArray
 from evenhand.results import RunResults, SampleResult
+
+_ENDS = frozenset({0.0, 1.0})
+
+
+class _Pairs(NamedTuple):
+    """The scores of one problem's repeats that both sides have scored."""
+
+    base: list[float]
+    candidate: list[float]
+    category: str | None
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -102,23 +113,24 @@ def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] =
     mine = {(s.problem_idx, s.repeat): s for s in base.samples}
     theirs = {(s.problem_idx, s.repeat): s for s in candidate.samples}
     keys = expected_keys(mine, theirs, expected={*expected, *planned_keys(base, candidate)})
-    pairs: dict[int, list[tuple[SampleResult, SampleResult]]] = {}
+    rewards = rewards_of(mine), rewards_of(theirs)
+    scored_by_base, scored_by_candidate = rewards
+    pairs: dict[int, _Pairs] = {}
     missing: list[MissingPair] = []
     for key in keys:
-        left, right = mine.get(key), theirs.get(key)
-        if left is not None and right is not None and left.reward is not None and right.reward is not None:
-            pairs.setdefault(key[0], []).append((left, right))
-        else:
-            missing.append(
-                MissingPair(problem_idx=key[0], repeat=key[1], base=_status(left), candidate=_status(right))
-            )
+        left, right = scored_by_base.get(key), scored_by_candidate.get(key)
+        if left is None or right is None:
+            sides = _status(mine.get(key)), _status(theirs.get(key))
+            missing.append(MissingPair(problem_idx=key[0], repeat=key[1], base=sides[0], candidate=sides[1]))
+            continue
+        found = pairs.get(key[0])
+        if found is None:
+            found = pairs[key[0]] = _Pairs([], [], mine[key].category or theirs[key].category)
+        found.base.append(left)
+        found.candidate.append(right)
     if not pairs:
         raise InputError(_nothing_shared(base, candidate))
-    scores = {
-        reward for found in pairs.values() for pair in found for reward in (pair[0].reward, pair[1].reward)
-    }
     low, high = score_range([*base.samples, *candidate.samples])
-    rewards = rewards_of(base.samples), rewards_of(candidate.samples)
     worst = filled(keys, *rewards, for_base=high, for_candidate=low)
     # Where nothing is missing the two cases are one.
     best = filled(keys, *rewards, for_base=low, for_candidate=high) if missing else worst
@@ -127,7 +139,7 @@ def pair_runs(base: RunResults, candidate: RunResults, expected: Iterable[Key] =
         coverage=_coverage(keys, rewards, missing, (low, high), (worst.delta, best.delta)),
         base_tally=tally_of(base.samples),
         candidate_tally=tally_of(candidate.samples),
-        binary=scores <= {0.0, 1.0},
+        binary=all(_ENDS.issuperset(one.base) and _ENDS.issuperset(one.candidate) for one in pairs.values()),
         every=sorted({key[0] for key in keys}),
         worst=worst,
         best=best,
@@ -146,15 +158,13 @@ def _nothing_shared(base: RunResults, candidate: RunResults) -> str:
     )
 
 
-def _problem(index: int, pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Problem:
-    left = [float(pair[0].reward) for pair in pairs if pair[0].reward is not None]
-    right = [float(pair[1].reward) for pair in pairs if pair[1].reward is not None]
+def _problem(index: int, pairs: _Pairs) -> Problem:
     return Problem(
         problem_idx=index,
-        base=_mean(left),
-        candidate=_mean(right),
-        repeats=len(pairs),
-        category=pairs[0][0].category or pairs[0][1].category,
+        base=_mean(pairs.base),
+        candidate=_mean(pairs.candidate),
+        repeats=len(pairs.base),
+        category=pairs.category,
     )
 
 
@@ -162,7 +172,7 @@ def _mean(scores: Sequence[float]) -> float:
     """The mean of the decimals that people read, so that equal means are equal: 0.1, 0.2 and 0.3 have a mean of 0.2."""
     if len(scores) == 1:
         return scores[0]
-    if all(score in (0.0, 1.0) for score in scores):
+    if _ENDS.issuperset(scores):
         return sum(scores) / len(scores)
     return float(exact_mean(scores))
 
@@ -175,7 +185,9 @@ def _coverage(
     extremes: tuple[float, float],
 ) -> Coverage:
     possible = len(keys)
-    base, candidate = (sum(side.get(key) is not None for key in keys) for side in rewards)
+    base = candidate = possible
+    if missing:
+        base, candidate = (sum(side.get(key) is not None for key in keys) for side in rewards)
     return Coverage(
         pairs=possible - len(missing),
         possible=possible,

@@ -59,7 +59,8 @@ def compare_sequentially(
     """Compare two runs that may still be growing; of two that are not, every problem that a side lacks is missing.
 
     `shuffled`: the numbers of the problems are a random order. Then the order tells nothing, the confidence sequence
-    is valid for any bounded scores, and it is taken as it is.
+    is valid for any bounded scores, and it is taken as it is. Scores outside 0 to 1 have no bounds that are known
+    beforehand, only those that are seen, so for them the interval of a single look counts too.
     """
     options = options or Options()
     different = differences(base, candidate)
@@ -79,6 +80,7 @@ def compare_sequentially(
         seen = pair_runs(_until(base, reached), _until(candidate, reached))
     low, high = pairing.coverage.low, pairing.coverage.high
     bounds = (low - high, high - low)
+    shuffled = shuffled and (low, high) == (0.0, 1.0)
     alpha = 1 - options.confidence_level
     deltas = [one.delta for one in ready]
     drop = paired_sequential_test(deltas, bounds=bounds, alpha=alpha, alternative="less")

@@ -98,28 +98,26 @@ def _is_ruled_out(one: SequentialComparison, options: Options) -> bool:
     return one.verdict.name == "PASS"
 
 
-def in_asked_order(base: RunResults, candidate: RunResults) -> tuple[RunResults, RunResults]:
-    """Two runs with their problems numbered in the order in which one of them asked them, where it tells."""
+def in_asked_order(base: RunResults, candidate: RunResults) -> tuple[RunResults, RunResults, bool]:
+    """Two runs with their problems numbered in the random order in which one of them asked them, and whether they are.
+
+    Without that order, or where the runs have more problems than it was drawn for, the numbers stay: which problems of
+    the order are unfinished is then unknown, and those that finished first are no random choice.
+    """
     told = [
         run.bundle.config
         for run in (candidate, base)
         if run.bundle is not None and ORDER in run.bundle.config
     ]
     if not told:
-        return base, candidate
+        return base, candidate, False
     mine, theirs = ({one.problem_idx for one in run.samples} for run in (base, candidate))
     planned = told[0].get("problems")
-    if isinstance(planned, int) and planned >= len(mine | theirs):
-        # Up to the first problem that is not there on both sides: what finished by chance before it does not count.
-        order = row_of_finished(random_order(mine | theirs, told[0][ORDER]), mine & theirs)
-    else:
-        order = random_order(mine & theirs, told[0][ORDER])
-    return _renumbered(base, order), _renumbered(candidate, order)
-
-
-def is_shuffled(*runs: RunResults) -> bool:
-    """Whether one of the runs asked its problems in a random order."""
-    return any(run.bundle is not None and ORDER in run.bundle.config for run in runs)
+    if not isinstance(planned, int) or planned < len(mine | theirs):
+        return base, candidate, False
+    # Up to the first problem that is not there on both sides: what finished by chance before it does not count.
+    order = row_of_finished(random_order(mine | theirs, told[0][ORDER]), mine & theirs)
+    return _renumbered(base, order), _renumbered(candidate, order), True
 
 
 def _renumbered(run: RunResults, order: Sequence[int]) -> RunResults:

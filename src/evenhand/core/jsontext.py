@@ -8,6 +8,7 @@ NaN and Infinity never leave the process either.
 import json
 import math
 import re
+from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -26,6 +27,7 @@ _SURROGATES = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
 _SHORT = 65_536
+_ALWAYS_FINITE = frozenset({str, int, bool, type(None)})
 _ENCODER = msgspec.json.Encoder()
 _DECODE_ANY = msgspec.json.Decoder().decode
 _ESCAPED_COLON = b"\\u003"
@@ -46,7 +48,7 @@ def decode(text: str | bytes, *, type: Any = Any, max_depth: int = MAX_DEPTH) ->
         raise InputError(f"text holds a lone surrogate at character {error.start}") from None
     check_depth(data, max_depth)
     try:
-        return _DECODE_ANY(data) if type is Any else msgspec.json.decode(data, type=type)
+        return _DECODE_ANY(data) if type is Any else _decoder(type).decode(data)
     except msgspec.ValidationError as error:
         raise InputError(str(error)) from None
     except msgspec.DecodeError as error:
@@ -55,6 +57,11 @@ def decode(text: str | bytes, *, type: Any = Any, max_depth: int = MAX_DEPTH) ->
         raise InputError(f"JSON is nested too deeply (more than {max_depth} levels)") from None
     except UnicodeDecodeError as error:
         raise InputError(f"invalid UTF-8 at byte {error.start}") from None
+
+
+@lru_cache(maxsize=256)
+def _decoder(type: Any) -> msgspec.json.Decoder[Any]:  # noqa: A002  msgspec's name
+    return msgspec.json.Decoder(type)
 
 
 def without_lone_surrogates(data: bytes) -> bytes:
@@ -156,7 +163,7 @@ def keeps_keys(data: bytes, encoded: bytes) -> bool:
 
 def encode(value: Any) -> bytes:
     """Compact JSON; `ValueError` for a number that JSON cannot carry."""
-    return _ENCODER.encode(checked_finite(value))
+    return _without_nan(value, _ENCODER.encode(value))
 
 
 def encode_text(value: Any) -> str:
@@ -166,7 +173,7 @@ def encode_text(value: Any) -> str:
 
 def canonical(value: Any) -> bytes:
     """One spelling per value: sorted keys, no spaces. Equal values give equal bytes."""
-    return _CANONICAL.encode(checked_finite(value))
+    return _without_nan(value, _CANONICAL.encode(value))
 
 
 def spelled(value: Any) -> str:
@@ -189,11 +196,20 @@ def _whole_numbers(value: Any) -> Any:
             return value
 
 
+def _without_nan(value: Any, encoded: bytes) -> bytes:
+    # msgspec writes NaN and the infinities as null: without that word there is nothing to look for.
+    if b"null" in encoded:
+        checked_finite(value)
+    return encoded
+
+
 def checked_finite(value: Any) -> Any:
     """The value itself; `ValueError` when a NaN or an infinity is in it (msgspec would write null)."""
     stack = [value]
     while stack:
         item = stack.pop()
+        if type(item) in _ALWAYS_FINITE:
+            continue
         if isinstance(item, float):
             if not math.isfinite(item):
                 raise ValueError("NaN and Infinity cannot be written as JSON")
@@ -202,5 +218,5 @@ def checked_finite(value: Any) -> Any:
         elif isinstance(item, list | tuple | set | frozenset):
             stack.extend(item)
         elif isinstance(item, msgspec.Struct):
-            stack.extend(getattr(item, name) for name in item.__struct_fields__)
+            stack.extend(msgspec.structs.astuple(item))
     return value

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from evenhand.benchmarks.definition import Benchmark
 from evenhand.core.errors import InputError, OptionError
@@ -34,11 +35,12 @@ AnyScorer = str | Scorer | Callable[..., Any]
 """A scorer's name, a scorer, or a function of `input, output, expected, metadata`."""
 Scorers = AnyScorer | Sequence[Any] | Mapping[str, Any]
 """One of them, several, or several by name (checkers infer `object` for a list of different functions)."""
+P = ParamSpec("P")
 UNNAMED = "evaluation"
 """What data without a name is called."""
 
 
-def evaluate(
+async def aevaluate(
     data: Data,
     task: AnyTask,
     scorers: Scorers,
@@ -46,7 +48,7 @@ def evaluate(
     name: str | None = None,
     repeats: int = 1,
     concurrency: int = 16,
-    timeout: float | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  of every call of the task, not of this one
     metadata: Mapping[str, Any] | None = None,
     baseline: Result | str | Path | None = None,
     margin: float = 0.05,
@@ -70,65 +72,10 @@ def evaluate(
     of more than `margin` is ruled out on every scorer, or proven on one; `.stopping` says what that saved.
     `cache=True` (or a file) takes answers of earlier runs of the same code to the same input and repeat.
 
-    Inside a running event loop, as in a notebook, the work is done in another thread, and this call waits for it:
-    `await aevaluate(...)` does not hold the loop up, and calls async tasks in the loop itself.
+    `evaluate` is for callers that are not async. Inside a running event loop, as in a notebook, it does the work in
+    another thread and waits for it; `await aevaluate(...)` does not hold the loop up, and calls async tasks in the loop
+    itself.
     """
-
-    def run() -> Result:
-        return asyncio.run(
-            aevaluate(
-                data,
-                task,
-                scorers,
-                name=name,
-                repeats=repeats,
-                concurrency=concurrency,
-                timeout=timeout,
-                metadata=metadata,
-                baseline=baseline,
-                margin=margin,
-                folder=folder,
-                resume=resume,
-                cache=cache,
-                judge=judge,
-                seed=seed,
-                stop_when_decided=stop_when_decided,
-                progress=progress,
-            )
-        )
-
-    return _in_thread(run) if _in_loop() else run()
-
-
-def _in_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-async def aevaluate(
-    data: Data,
-    task: AnyTask,
-    scorers: Scorers,
-    *,
-    name: str | None = None,
-    repeats: int = 1,
-    concurrency: int = 16,
-    timeout: float | None = None,  # noqa: ASYNC109  of every call of the task, not of this one
-    metadata: Mapping[str, Any] | None = None,
-    baseline: Result | str | Path | None = None,
-    margin: float = 0.05,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    cache: bool | str | Path = False,
-    judge: "str | Mapping[str, Any] | Service | None" = None,
-    seed: int = 0,
-    stop_when_decided: bool = False,
-    progress: bool = True,
-) -> Result:
-    """`evaluate` for callers that are async themselves; see there."""
     if resume and folder is None:
         raise OptionError("resume needs the folder of the run: evaluate(..., folder='out', resume=True)")
     before = (
@@ -163,6 +110,32 @@ async def aevaluate(
     if baseline is not None and stop is None:
         result.verdicts = result.compare(baseline, margin)
     return result
+
+
+def _waited_for(function: Callable[P, Coroutine[Any, Any, Result]], name: str) -> Callable[P, Result]:
+    """`function` for callers that are not async, with its parameters: stated once, so that the two cannot differ."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Result:
+        def run() -> Result:
+            return asyncio.run(function(*args, **kwargs))
+
+        return _in_thread(run) if _in_loop() else run()
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+evaluate = _waited_for(aevaluate, "evaluate")
+"""Call a task on every item and score what it returns: `aevaluate` for callers that are not async."""
+
+
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def run_in(

@@ -16,7 +16,7 @@ from evenhand.datasets import read_rows
 from evenhand.evaluation.lease import Lease
 from evenhand.evaluation.score_file import was_cut_off
 from evenhand.judging.pipeline import JudgeProgress
-from evenhand.judging.rewards import judge_results
+from evenhand.judging.rewards import judge_results, waits_for_judge
 from evenhand.judging.rubric_files import make_judge
 from evenhand.metrics.intervals import NoSpread, mean_interval
 from evenhand.metrics.types import Interval
@@ -69,6 +69,8 @@ class Judged(Struct, frozen=True, kw_only=True):
     """Without one, for a failure."""
     without_score: dict[str, int]
     """Those without a score, by reason."""
+    truncated: int
+    """Answers that were cut off, at the token limit or inside their thinking."""
     injection_suspected: int
     """Answers that may try to steer the judge."""
     kept_from_earlier: int
@@ -115,13 +117,14 @@ def _held(output: Path) -> AbstractContextManager[object]:
 
 
 def read_samples(path: Path, tags: Sequence[str] = THINK_TAGS) -> list[SampleResult]:
-    """The file's rows as samples that wait for the judge."""
+    """The file's rows as samples that wait for the judge; those whose response is null have no score."""
     waiting = SampleError(kind="needs_judge", message="a judge has to score this sample")
+    nothing = SampleError(kind="no_response", message="the sample has no response")
     samples: dict[Key, SampleResult] = {}
     for number, row in enumerate(read_rows(path)):
         values = dict(row.values)
         response = _first(values, RESPONSE_FIELDS)
-        if response is None:
+        if response is None and not values.keys() & set(RESPONSE_FIELDS):
             names = ", ".join(RESPONSE_FIELDS)
             raise InputError(f"the row has no response; it may be called {names}", path=path, line=row.line)
         metadata = values.get("metadata") if isinstance(values.get("metadata"), dict) else {}
@@ -135,13 +138,13 @@ def read_samples(path: Path, tags: Sequence[str] = THINK_TAGS) -> list[SampleRes
         samples[key] = SampleResult(
             problem_idx=key[0],
             repeat=key[1],
-            model_response=split.answer,
+            model_response=None if response is None else split.answer,
             reasoning=split.reasoning,
             truncated=split.unclosed or was_cut_off({**rest, **(metadata or {})}),
             expected_answer=_first(values, TARGET_FIELDS),
             metadata={**rest, **(metadata or {})},
             status="unscored",
-            error=waiting,
+            error=nothing if response is None else waiting,
         )
     if not samples:
         raise InputError("the file has no rows", path=path)
@@ -227,9 +230,10 @@ async def _judge(
     try:
         judge = make_judge(wanted.rubric, model)
         _check_identity(judge.identity, done)
-        if left:
+        waiting = sum(map(waits_for_judge, left))
+        if waiting:
             await reachable(wanted.endpoint.base_url)
-        with start(len(left)) as listener, JudgementJournal(wanted.output) as journal:
+        with start(waiting) as listener, JudgementJournal(wanted.output) as journal:
 
             def heard(result: SampleResult, state: JudgeProgress) -> None:
                 journal.write(result)
@@ -256,6 +260,7 @@ def _summary(judged: list[SampleResult], usage: EndpointCounters, identity: str,
         unscored=sum(sample.status == "unscored" for sample in judged),
         failed=sum(sample.status == "failed" for sample in judged),
         without_score=dict(kinds),
+        truncated=sum(sample.truncated for sample in judged),
         injection_suspected=flagged,
         kept_from_earlier=kept,
         mean_reward=_mean(rewards),

@@ -161,6 +161,12 @@ class Ledger:
                 self._spend(step)
                 self._retryable[key] = step.error is not None and step.error not in PERMANENT
                 self._set(key, GENERATED if step.error is None else FAILED)
+            case Measured(outcome=Scored() as outcome, others=others) if not others:
+                # Nearly every sample: one scorer, and it has a score.
+                self.measured.put(key, place)
+                self._retryable[key] = False
+                self._waiting.pop(key, None)
+                self._set(key, SCORED, reward_of(outcome))
             case Measured():
                 self.measured.put(key, place)
                 said = {"": step.outcome, **step.others}

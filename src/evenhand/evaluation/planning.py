@@ -67,8 +67,8 @@ def plan(
     chooser = _Chooser(selection)
     maker = ProblemMaker(benchmark, system_prompt=system_prompt)
     available = count = 0
-    # An item holds what its row holds, which the digest has looked at already.
-    looked_at = benchmark.has_items and benchmark.prepare_row is None
+    # A problem holds what its row holds, which the digest has looked at already, unless a function made it.
+    looked_at = benchmark.prepare_row is None and benchmark.seed_fn is None
     encode = msgspec.json.encode if looked_at else jsontext.encode
     with path.open("wb") as file:
         for number, row in enumerate(source.rows()):

@@ -27,5 +27,5 @@ class RunReport(Struct, frozen=True, kw_only=True):
     """Every sample with what was said; read while the report is written."""
 
 
-ReportWriter = Callable[[RunReport], str]
-"""Writes the text of `report.html`."""
+ReportWriter = Callable[[RunReport], Iterable[str]]
+"""Writes the text of `report.html`, part after part: all samples of a long run are in it."""

@@ -59,7 +59,9 @@ def summary_text(
     if runtime is not None and runtime.adjusted:
         lines.append(f"  the endpoint does not take every parameter: {', '.join(runtime.adjusted)}")
     if runtime is not None and runtime.cut_off:
-        lines.append(f"  {runtime.cut_off:,} of {runtime.calls:,} answers were cut off")
+        advised = failures is not None and "truncated" in failures.categories
+        advice = "" if advised else "; raise the limit with --max-tokens"
+        lines.append(f"  {runtime.cut_off:,} of {runtime.calls:,} answers were cut off{advice}")
     if runtime is not None and runtime.cached:
         lines.append(f"  {runtime.cached:,} of {runtime.calls:,} answers came from the cache")
     if runtime is not None:

@@ -45,7 +45,7 @@ class Task(Struct, frozen=True, kw_only=True):
         if not callable(self.function):
             raise OptionError(f"a task is a function, not {type(self.function).__name__}")
         if self.timeout is not None and not 0 < self.timeout < math.inf:
-            raise OptionError(f"timeout must be above 0 seconds, not {self.timeout}")
+            raise OptionError(f"timeout must be a number of seconds above 0, not {self.timeout}")
 
     @property
     def label(self) -> str:
@@ -306,7 +306,7 @@ def _amount(value: Any, what: str) -> float | None:
     except (TypeError, ValueError):
         raise OptionError(f"{what} must be a number, not {value!r:.80}") from None
     if not 0 <= number < math.inf:
-        raise OptionError(f"{what} must be at least 0, not {number}")
+        raise OptionError(f"{what} must be a finite number of at least 0, not {number}")
     return number
 
 

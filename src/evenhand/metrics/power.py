@@ -20,6 +20,7 @@ from evenhand.metrics.checks import (
     checked_positive,
 )
 from evenhand.metrics.quantiles import noncentral_t_cdf, normal_quantile, t_quantile
+from evenhand.metrics.special import special
 from evenhand.metrics.types import Alternative, VarianceSplit
 
 LARGEST_N = 10**9
@@ -75,14 +76,15 @@ def mcnemar_power(effect: float, discordant: float, n: int, *, alpha: float = 0.
     effect = checked_positive(effect, name="effect")
     n = checked_count(n, name="n", at_least=1)
     alpha = checked_level(alpha, name="alpha")
-    from scipy.special import bdtr, gammaln, xlog1py, xlogy
+    functions = special()
+    bdtr, gammaln = functions.bdtr, functions.gammaln
 
     share = min(1.0, max(discordant, effect))
     spread = 8.0 * (n * share * (1.0 - share)) ** 0.5 + 8.0
     first, last = max(0, int(n * share - spread)), min(n, int(n * share + spread) + 1)
     changed = np.arange(first, last + 1, dtype=np.float64)
     log = gammaln(n + 1.0) - gammaln(changed + 1.0) - gammaln(n - changed + 1.0)
-    weight = np.exp(log + xlogy(changed, share) + xlog1py(n - changed, -share))
+    weight = np.exp(log + functions.xlogy(changed, share) + functions.xlog1py(n - changed, -share))
     whole = changed.astype(np.int64)
     guess = np.floor(changed / 2.0 - normal_quantile(1.0 - alpha) * np.sqrt(changed) / 2.0)
     tries = np.clip(guess[:, None] + np.arange(-4.0, 4.0), -1.0, changed[:, None])

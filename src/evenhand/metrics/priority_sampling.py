@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
 from evenhand.metrics.checks import checked_level
+from evenhand.metrics.quantiles import t_quantile
 from evenhand.metrics.types import Interval
 
 
@@ -43,7 +43,7 @@ def corrected_by_sample(
     error = human[used] - judge[used]
     value = float(judge.mean() + (error / chance).sum() / items)
     standard_error = math.sqrt(float(((error / chance) ** 2 * (1.0 - chance)).sum())) / items
-    half = float(stdtrit(count - 1, 0.5 + level / 2)) * standard_error
+    half = t_quantile(0.5 + level / 2, count - 1) * standard_error
     # Labels that all agree with the judge leave nothing to vary: so large a share of others would go unseen.
     unseen = (1.0 - ((1.0 - level) / 2) ** (1.0 / count)) * (items - count) / items
     half = max(half, unseen)

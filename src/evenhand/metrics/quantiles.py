@@ -5,66 +5,52 @@
 
 import math
 
+from evenhand.metrics.special import special
+
 
 def normal_quantile(p: float) -> float:
     """z with Φ(z) = p."""
-    from scipy.special import ndtri
-
-    return float(ndtri(p))
+    return float(special().ndtri(p))
 
 
 def normal_cdf(z: float) -> float:
     """Φ(z)."""
-    from scipy.special import ndtr
-
-    return float(ndtr(z))
+    return float(special().ndtr(z))
 
 
 def t_quantile(p: float, df: float) -> float:
     """The p quantile of Student's t with `df` degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, p))
+    return float(special().stdtrit(df, p))
 
 
 def t_cdf(x: float, df: float) -> float:
     """The distribution function of Student's t."""
-    from scipy.special import stdtr
-
-    return float(stdtr(df, x))
+    return float(special().stdtr(df, x))
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
     """The p quantile of Beta(a, b)."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(a, b, p))
+    return float(special().betaincinv(a, b, p))
 
 
 def binomial_cdf(k: int, n: int, p: float) -> float:
     """P(X ≤ k) for X ~ Binomial(n, p)."""
-    from scipy.special import bdtr
-
-    return 0.0 if k < 0 else 1.0 if k >= n else float(bdtr(k, n, p))
+    return 0.0 if k < 0 else 1.0 if k >= n else float(special().bdtr(k, n, p))
 
 
 def binomial_pmf(k: int, n: int, p: float) -> float:
     """P(X = k) for X ~ Binomial(n, p), 0 < p < 1."""
-    import math
-
-    from scipy.special import betaln, xlog1py, xlogy
-
     if not 0 <= k <= n:
         return 0.0
-    log = -math.log1p(n) - float(betaln(n - k + 1, k + 1)) + float(xlogy(k, p)) + float(xlog1py(n - k, -p))
+    functions = special()
+    log = -math.log1p(n) - float(functions.betaln(n - k + 1, k + 1))
+    log = log + float(functions.xlogy(k, p)) + float(functions.xlog1py(n - k, -p))
     return math.exp(log)
 
 
 def noncentral_t_cdf(x: float, df: float, shift: float) -> float:
     """P(T ≤ x) for the noncentral t with `df` degrees of freedom and noncentrality `shift`."""
-    from scipy.special import nctdtr
-
-    p = float(nctdtr(df, shift, x))
+    p = float(special().nctdtr(df, shift, x))
     if math.isnan(p):
         # Far out in a tail the special function gives up; the normal approximation is 0 or 1 there.
         return normal_cdf((x * (1.0 - 0.25 / df) - shift) / (1.0 + x * x / (2.0 * df)) ** 0.5)

@@ -3,9 +3,9 @@
 A block of thinking begins with an opening tag and ends with the closing tag; blocks within blocks belong to the outer
 one. Two things happen in practice: chat templates write the opening tag themselves, so that a reply begins with thinking
 and has only the closing tag; and a reply that was cut off inside its thinking has only the opening tag. An opening tag
-in the middle of a line counts when its block is closed, on this line or later, as in "Answer: A <think>ok</think>"; a
-closing tag without an opening one counts at the start or end of a line, or right after a word. Any other tag in the
-middle of a line, or in quotes, is a word of the answer, as in "close it with </think>".
+in the middle of a line counts when it follows a block, or when its own is closed, on this line or later, as in "Answer: A
+<think>ok</think>"; a closing tag without an opening one counts at the start or end of a line, or right after a word. Any
+other tag in the middle of a line, or in quotes, is a word of the answer, as in "close it with </think>".
 """
 
 import re
@@ -89,9 +89,10 @@ def _without(
 
 
 def _next_open(text: str, position: int, opening: re.Pattern[str], last_close: int) -> re.Match[str] | None:
-    """The next opening tag that begins a block: one at the start of a line, or one that is closed later."""
-    for match in opening.finditer(text, position):
-        if match.start("inside") < 0 or match.end() <= last_close:
+    """The next opening tag that begins a block: at the start of a line or right after a block, or closed later."""
+    for number, match in enumerate(opening.finditer(text, position)):
+        follows = number == 0 and not text[position : match.start()].strip()
+        if follows or match.start("inside") < 0 or match.end() <= last_close:
             return match
     return None
 

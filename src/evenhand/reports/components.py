@@ -3,7 +3,7 @@
 Solid and filled is shown, striped and hollow is not yet shown, hatched is unknown, dashed is a limit that somebody set.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -229,8 +229,8 @@ class Samples(Struct, frozen=True, kw_only=True):
     """Shown without scripts."""
     scorers: Sequence[str]
     """Names of what `Row.v` holds."""
-    chunks: Sequence[str]
-    """All rows as JSON, safe inside a script element; `rendering.document` puts them at the end of the file."""
+    chunks: Iterable[str]
+    """All rows as JSON, safe inside a script element; `rendering.document_parts` puts them at the end of the file."""
     held: int
     """How many rows the data hold."""
     total: int

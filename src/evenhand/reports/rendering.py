@@ -1,7 +1,7 @@
 """From components to HTML: the Jinja2 environment, the stylesheet, and whole report files."""
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -13,6 +13,7 @@ from evenhand.plots.svg import without_forbidden
 from evenhand.reports.components import Column, Section
 
 PACKAGE = "evenhand.reports"
+FOOTER = "Made by Evenhand"
 
 
 def environment(*loaders: BaseLoader) -> Environment:
@@ -48,11 +49,23 @@ def document(
     *,
     crumb: str = "",
     facts: Sequence[str] = (),
-    footer: str = "Made by Evenhand",
-    data: Sequence[str] = (),
-    script: str = "",
+    footer: str = FOOTER,
 ) -> str:
-    """A self-contained report file: it asks for nothing and opens from disk.
+    """A report file as one text: see `document_parts`."""
+    return "".join(document_parts(title, sections, crumb=crumb, facts=facts, footer=footer))
+
+
+def document_parts(
+    title: str,
+    sections: Sequence[Section],
+    *,
+    crumb: str = "",
+    facts: Sequence[str] = (),
+    footer: str = FOOTER,
+    data: Iterable[str] = (),
+    script: str = "",
+) -> Iterator[str]:
+    """The parts of a self-contained report file, one after the other: it asks for nothing and opens from disk.
 
     `crumb` says what kind of report it is, `facts` are short words under the title. It runs nothing but `script`, one of
     this package's files; `data` are JSON texts for it, escaped by `samples.in_script`.
@@ -69,7 +82,7 @@ def document(
         "data": data,
         "script": Markup(program),  # noqa: S704  our own file
     }
-    return _environment().get_template("document.html").render(values)
+    return _environment().get_template("document.html").generate(values)
 
 
 def warm_up() -> None:

@@ -1,6 +1,6 @@
 """`report.html`: one page that needs nothing else to be opened."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evenhand.core import jsontext
@@ -32,7 +32,7 @@ from evenhand.reports.components import (
     numbers,
 )
 from evenhand.reports.numbers import method_name, number
-from evenhand.reports.rendering import document
+from evenhand.reports.rendering import document_parts
 from evenhand.reports.samples import samples_part
 from evenhand.results.bundle import Bundle, CategorySummary, MetricValue
 
@@ -56,8 +56,8 @@ EXPLAINED = {
 }
 
 
-def run_page(given: RunReport) -> str:
-    """The whole page: the figures that matter, scores, categories, failures, time and tokens, configuration."""
+def run_page(given: RunReport) -> Iterator[str]:
+    """The whole page, part after part: the figures that matter, scores, categories, failures, time and tokens, configuration."""
     bundle = given.bundle
     configured = bundle.config.get("model")
     model = configured.get("id", "") if isinstance(configured, dict) else ""
@@ -87,7 +87,7 @@ def run_page(given: RunReport) -> str:
         if pictures := _spreads(given):
             sections.append(Section("Spread", pictures, half=True))
     sections.append(Section("How it was run", _config(bundle)))
-    return document(
+    return document_parts(
         f"{bundle.benchmark.name}: {model}" if model else bundle.benchmark.name,
         sections,
         crumb="run",

@@ -6,6 +6,7 @@ page at a time; it makes elements and texts only, never HTML from text.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import msgspec
@@ -27,6 +28,8 @@ MOST_BYTES = 64 * 1024 * 1024
 """Size of all their data."""
 MOST_TEXT = 20_000
 """Characters of one text."""
+IN_MEMORY = 2 * 1024 * 1024
+"""Size of the data from which on they wait in a temporary file."""
 CHUNK = 500
 """Samples in one block of data; the browser reads them one after the other."""
 _REASONS = ("reasoning", "reason", "explanation", "rationale")
@@ -46,25 +49,41 @@ def samples_part(
 ) -> Samples:
     """The samples of a run. `scorer` names the score of `results.jsonl`."""
     first: list[Row] = []
-    chunks: list[Markup] = []
+    chunks = _Chunks()
     held = size = 0
     names = [scorer]
     rows = islice(_rows(views, names), most)
     while size < MOST_BYTES and (batch := list(islice(rows, CHUNK))):
         if not first:
             first = batch[:FIRST_ROWS]
-        data = in_script(_ENCODER.encode(batch))
-        size += len(data)
+        size += chunks.add(in_script(_ENCODER.encode(batch)))
         held += len(batch)
-        chunks.append(data)
     return Samples(first=first, scorers=names, chunks=chunks, held=held, total=max(total, held))
 
 
-def in_script(data: bytes) -> Markup:
+def in_script(data: bytes) -> bytes:
     """JSON for the inside of a script element: nothing in it can end the element."""
     for given, escaped in _ESCAPES.items():
         data = data.replace(given, escaped)
-    return Markup(data.decode("utf-8"))  # noqa: S704  escaped above
+    return data
+
+
+class _Chunks:
+    """Blocks of data that wait for their place at the end of the report, in a file when they are large. To be read once."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed when it was read
+        self._sizes: list[int] = []
+
+    def add(self, data: bytes) -> int:
+        self._sizes.append(self._file.write(data))
+        return len(data)
+
+    def __iter__(self) -> Iterator[Markup]:
+        with self._file:
+            self._file.seek(0)
+            for size in self._sizes:
+                yield Markup(self._file.read(size).decode("utf-8"))  # noqa: S704  escaped by `in_script`
 
 
 def _rows(views: Iterable[SampleView], names: list[str]) -> Iterator[Row]:
@@ -217,6 +236,8 @@ def _json(value: Any) -> str:
 
 
 def _text(text: str) -> str:
+    if len(text) <= MOST_TEXT and text.isprintable():  # most texts, and there are ten to a sample
+        return text
     if len(text) > MOST_TEXT:
         text = f"{text[:MOST_TEXT]}\n… ({len(text):,} characters in all)"
     return without_forbidden(text)

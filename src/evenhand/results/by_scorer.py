@@ -15,15 +15,16 @@ FURTHER = "scorer:"
 
 def scorers_of(run: RunResults) -> list[str]:
     """The scorers that the run names, the one of the headline first; empty when its lines name none."""
-    return list(dict.fromkeys(name for sample in run.samples for name in sample.outcomes))
+    named = [sample.scores for sample in run.samples if sample.scores]
+    return list(dict.fromkeys(name for scores in named for name in scores))
 
 
 def numeric_scorers(run: RunResults) -> list[str]:
     """The same without those that give labels only, which have no mean."""
     labelled: set[str] = set()
     numbered: set[str] = set()
-    for sample in run.samples:
-        for name, outcome in sample.outcomes.items():
+    for scores in [sample.scores for sample in run.samples if sample.scores]:
+        for name, outcome in scores.items():
             if isinstance(outcome, Scored):
                 (labelled if isinstance(outcome.value, str) else numbered).add(name)
     return [name for name in scorers_of(run) if name not in labelled - numbered]

@@ -2,8 +2,9 @@
 
 import gzip
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -18,8 +19,10 @@ RESULTS = "results.jsonl"
 UNFINISHED = ".run"
 """The folder in which a run keeps what a resume needs."""
 _BOM = b"\xef\xbb\xbf"
-_DECODE = msgspec.json.Decoder(SampleResult).decode
-_DECODE_ANY = msgspec.json.Decoder().decode
+BLOCK_BYTES = 1 << 20
+"""How much of a results file is read at a time."""
+_DECODER = msgspec.json.Decoder(SampleResult)
+_DECODER_OF_ANY = msgspec.json.Decoder()
 _ENCODE = msgspec.json.Encoder().encode
 
 
@@ -59,9 +62,13 @@ def read_run(path: Path | str) -> RunResults:
 
 def _judged(samples: list[SampleResult]) -> Bundle | None:
     """What a file of judgements (`judge score`) tells about itself: its judge, where all of it is of one."""
-    judges = [one.scoring_details.get("judge") for one in samples]
-    known = {(one.get("identity"), one.get("model")) for one in judges if isinstance(one, dict)}
-    if len(known) != 1 or not all(isinstance(one, dict) for one in judges):
+    known: set[tuple[Any, Any]] = set()
+    for one in samples:
+        judge = one.scoring_details.get("judge")
+        if not isinstance(judge, dict):
+            return None
+        known.add((judge.get("identity"), judge.get("model")))
+    if len(known) != 1:
         return None
     ((identity, model),) = known
     if not isinstance(identity, str):
@@ -139,24 +146,62 @@ def _decoded(data: bytes) -> Bundle:
 
 
 def read_samples(path: Path) -> Iterator[SampleResult]:
-    """The samples of a results file, line by line; `InputError` names the line that is wrong."""
+    """The samples of a results file, in order; `InputError` names the line that is wrong."""
     seen: set[tuple[int, int]] = set()
+    before = 0
     try:
-        with _open(path) as lines:
-            for number, read in enumerate(lines, start=1):
-                line = read.removeprefix(_BOM) if number == 1 else read
-                if not line.strip():
-                    continue
-                sample = _decode_line(line, path, number)
-                key = (sample.problem_idx, sample.repeat)
-                if key in seen:
-                    raise InputError(
-                        f"duplicate entry: problem {key[0]}, repeat {key[1]}", path=path, line=number
-                    )
-                seen.add(key)
-                yield sample
+        with _open(path) as file:
+            # Whole lines, many at a time: most of the time would go into steps from line to line.
+            while block := file.read(BLOCK_BYTES) + file.readline():
+                samples = _plain_block(block)
+                keys = {(one.problem_idx, one.repeat) for one in samples or ()}
+                if samples is None or len(keys) < len(samples) or not seen.isdisjoint(keys):
+                    yield from _read_lines(block, seen, path, before)
+                else:
+                    seen |= keys
+                    yield from samples
+                before += block.count(b"\n")
     except (OSError, EOFError) as error:
         raise InputError(str(error), path=path) from None
+
+
+def _plain_block(block: bytes) -> list[SampleResult] | None:
+    """The samples of these lines, when there is nothing about them that needs a closer look."""
+    try:
+        samples = _DECODER.decode_lines(block)
+        if not samples:
+            return None
+        text = b"[" + block.rstrip(b"\n").replace(b"\n", b",") + b"]"
+        as_we_write = _ENCODE(samples[0]) == block.partition(b"\n")[0]
+        if not as_we_write or _ENCODE(samples) != text:  # else nothing was lost
+            whole = _ENCODE(
+                _DECODER_OF_ANY.decode_lines(block)
+            )  # fields that are not known must be valid too
+            # Written again it is the same, but for spaces: so there is no duplicate key.
+            if whole != text and whole != msgspec.json.format(text, indent=-1):
+                return None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
+        return None
+    for place, sample in enumerate(samples):
+        if not sample.status:
+            samples[place] = _with_status(sample)
+        elif (sample.status == "scored") == (sample.reward is None):
+            return None
+    return samples
+
+
+def _read_lines(block: bytes, seen: set[tuple[int, int]], path: Path, before: int) -> Iterator[SampleResult]:
+    """The samples of these lines, one at a time; `before` is the number of lines before them."""
+    for number, read in enumerate(BytesIO(block), start=before + 1):
+        line = read.removeprefix(_BOM) if number == 1 else read
+        if not line.strip():
+            continue
+        sample = _decode_line(line, path, number)
+        key = (sample.problem_idx, sample.repeat)
+        if key in seen:
+            raise InputError(f"duplicate entry: problem {key[0]}, repeat {key[1]}", path=path, line=number)
+        seen.add(key)
+        yield sample
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -181,12 +226,9 @@ def _decode_line(line: bytes, path: Path, number: int) -> SampleResult:
 
 def _checked(line: bytes) -> SampleResult:
     try:
-        sample = _DECODE(line)
+        sample = _DECODER.decode(line)
         text = line.rstrip()
-        if _ENCODE(sample) == text:
-            return sample  # as we write it, so nothing was lost
-        whole = _ENCODE(_DECODE_ANY(line))  # fields that are not known must be valid too
-        # Written again it is the same, but for spaces: so there is no duplicate key.
+        whole = _ENCODE(_DECODER_OF_ANY.decode(line))  # as in `_plain_block`
         if whole in (text, msgspec.json.format(text, indent=-1)):
             return sample
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):

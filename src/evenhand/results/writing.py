@@ -1,6 +1,7 @@
 """Writing artifacts: whole or not at all."""
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -13,12 +14,13 @@ from evenhand.core import jsontext
 _ENCODER = msgspec.json.Encoder()
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace `path` by `text`; a reader sees the old file or the new one, never half of one."""
+def write_text(path: Path, text: str | Iterable[str]) -> None:
+    """Replace `path` by `text`, or by its parts; a reader sees the old file or the new one, never half of one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
+            for part in (text,) if isinstance(text, str) else text:
+                file.write(part.encode("utf-8", "backslashreplace"))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -7,7 +7,7 @@ from typing import Any
 
 from evenhand.core.errors import OptionError, ScoringError
 from evenhand.scoring.definition import scorer
-from evenhand.scoring.normal import squad_text
+from evenhand.scoring.normal import spaced_text, squad_text
 from evenhand.scoring.text import accepted_answers
 from evenhand.scoring.types import ScorerInput
 
@@ -51,7 +51,7 @@ def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _triples(text: str) -> Counter[str]:
-    padded = f" {squad_text(text)} "
+    padded = f" {squad_text(text) or spaced_text(text, case_sensitive=False)} "
     return Counter(padded[i : i + 3] for i in range(len(padded) - 2))
 
 

@@ -25,6 +25,7 @@ _WRAPPER = re.compile(
 _DEGREES = re.compile(r"\^\s*+(?:\{\s*+)?\\circ\s*+\}?|°|\\degree(?![a-z])")
 _GROUPS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?!\d)")
 _LATEX_GROUPS = re.compile(r"(?<=\d)(?:\{\s*,\s*\}|,\\!)\s*(?=\d{3}(?!\d))")
+_COLON = re.compile(r"\{\s*:\s*\}|\\colon(?![a-zA-Z])")
 # Commas within brackets separate the parts of tuples and intervals: (12,102).
 _COMMA_IN_BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*,")
 _SPACED_GROUPS = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d.]*\d|\s*/)")
@@ -125,7 +126,7 @@ def tidy_math(text: str) -> str:
     if "..." in text or "dots" in text:
         text = _GOING_ON.sub(_repeating, text)
     if "{" in text or "\\" in text:
-        text = _LATEX_GROUPS.sub("", text)
+        text = _COLON.sub(":", _LATEX_GROUPS.sub("", text))
     if "\\" in text:
         text = _FRACTION_NAME.sub(r"\\frac", _SPACING.sub(" ", _THIN_SPACE.sub("", text)))
         text = _SHORT_FRACTION.sub(_whole_fraction, text)

@@ -4,7 +4,7 @@ Punctuation is Unicode's categories P and Sc, "`" and "~". Mathematical symbols 
 C++ is not C; nor is C#: a # after a letter stays. Numbers keep their values:
 
 * a minus (-, −, –) that touches a number stays, unless a letter, a digit or a closing bracket stands before it;
-* the minus of an exponent stays (1e-5), and a raised number after a number or a bracket is a power (10² is 10^2);
+* the minus of an exponent stays (1e-5, 1.e-5), and a raised number after a number or a bracket is a power (10² is 10^2);
 * ½ is 1/2, and 5½ is 5 1/2;
 * a point that starts or continues a number stays (.5, 3.5, 1.2.3);
 * between two digits /, :, * and dashes stay (1/2, 10:30, 2*3, 1914-1918; every dash is then "-");
@@ -91,7 +91,7 @@ def normalize_text(text: str) -> str:
     """
     if text.isascii():
         return b" ".join(_ascii_words(text)).decode("ascii")
-    return _normalize_any(text, _DROPPED)
+    return _normalize_any(text)
 
 
 def same_normal_form(first: str, second: str) -> bool:
@@ -115,13 +115,29 @@ def separated_text(text: str) -> str:
 
 
 def squad_text(text: str) -> str:
-    """SQuAD's normal form: lower case, no punctuation or symbol of any kind, no articles, single spaces."""
+    """SQuAD's normal form: lower case, no punctuation or symbol of any kind, no articles, single spaces.
+
+    Nothing is left of a text that is made of these.
+    """
     if text.isascii():
-        data = text.encode("ascii")
-        words = data.translate(_ASCII, _SQUAD_SIGNS).split()
-        kept = _without_articles(words) if words else data.translate(_ASCII).split()
-        return b" ".join(kept).decode("ascii")
-    return _normalize_any(text, _SQUAD_DROPPED)
+        words = text.encode("ascii").translate(_ASCII, _SQUAD_SIGNS).split()
+        return b" ".join([word for word in words if word not in _ARTICLE_BYTES]).decode("ascii")
+    bare = _without(_compatible(text).lower(), _SQUAD_DROPPED)
+    return " ".join([word for word in _compatible(bare).split() if word not in ARTICLES])
+
+
+def same_nothing(first: str, second: str) -> bool:
+    """Whether two texts of which no word is left are alike: both blank, both signs, or both articles.
+
+    SQuAD's and TriviaQA's scripts make no difference, and so an empty response equals the answer "A" there.
+    """
+    return _kind_of_nothing(first) == _kind_of_nothing(second)
+
+
+def _kind_of_nothing(text: str) -> str:
+    if not text.strip():
+        return "blank"
+    return "articles" if any(map(str.isalnum, text)) else "signs"
 
 
 def spaced_text(text: str, case_sensitive: bool) -> str:
@@ -157,22 +173,27 @@ def _without_articles(words: list[bytes]) -> list[bytes]:
     return [word for word in words if word not in _ARTICLE_BYTES] or words
 
 
-def _normalize_any(text: str, dropped: _Dropped) -> str:
-    lowered = (_nfkc if dropped is _DROPPED else _compatible)(text).lower()
+def _normalize_any(text: str) -> str:
+    lowered = _nfkc(text).lower()
     bare = lowered
-    if dropped is _DROPPED and _DIGIT_OR_SHARP.search(lowered) and _MAY_STAY.search(lowered):
+    if _DIGIT_OR_SHARP.search(lowered) and _MAY_STAY.search(lowered):
         bare = _aside(lowered)
     staying = _PUT_ASIDE if bare is not lowered else ""
-    # Few different characters make up a text: dropping each in turn is quicker than asking about every place.
-    for char in set(bare).difference(staying):
-        if dropped[char]:
-            bare = bare.replace(char, "")
+    bare = _without(bare, _DROPPED, staying)
     # Dropping a character can bring a letter and a combining mark together, hence NFKC once more.
     words = _compatible(bare.translate(_BACK) if staying else bare).split()
     if not words:
         return " ".join(_compatible(lowered).split())
     kept = [word for word in words if word not in ARTICLES]
     return " ".join(kept or words)
+
+
+def _without(text: str, dropped: _Dropped, staying: str = "") -> str:
+    # Few different characters make up a text: dropping each in turn is quicker than asking about every place.
+    for char in set(text).difference(staying):
+        if dropped[char]:
+            text = text.replace(char, "")
+    return text
 
 
 def _aside(text: str) -> str:
@@ -183,10 +204,10 @@ def _aside(text: str) -> str:
     def stay(match: re.Match[str]) -> str:
         signs, start, end = match.group(), match.start(), match.end()
         before = text[start - 1] if start else ""
-        if start > 1 and before in "eE" and signs in tuple(_MINUS) and text[start - 2].isdecimal():
+        if before and before in "eE" and signs in tuple(_MINUS) and _kept_before(text, start - 1).isdecimal():
             return (
                 _PUT_ASIDE[_STAYING.index("-")] if end < len(text) and text[end].isdecimal() else signs
-            )  # 1e-5
+            )  # 1e-5, and 1.e-5
         if end == len(text) or not text[end].isdecimal():
             return signs.translate(_ASIDE) if before.isalpha() else signs
         after_digit = before.isdecimal()
@@ -199,6 +220,13 @@ def _aside(text: str) -> str:
         return _apart(rest, before, of_number, plus=plus) + of_number.translate(_ASIDE)
 
     return _MAY_STAY.sub(stay, text)
+
+
+def _kept_before(text: str, place: int) -> str:
+    """The last character before a place that is not dropped."""
+    while place and _DROPPED[text[place - 1]]:
+        place -= 1
+    return text[place - 1] if place else ""
 
 
 def _apart(rest: str, before: str, of_number: str, *, plus: bool) -> str:

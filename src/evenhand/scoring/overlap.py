@@ -8,7 +8,7 @@ from typing import Any
 
 from evenhand.core.errors import OptionError, ScoringError
 from evenhand.scoring.definition import scorer
-from evenhand.scoring.normal import squad_text
+from evenhand.scoring.normal import same_nothing, squad_text
 from evenhand.scoring.text import accepted_answers
 from evenhand.scoring.types import ScorerInput
 
@@ -50,15 +50,18 @@ def levenshtein(sample: ScorerInput, case_sensitive: bool = True) -> dict[str, A
     return {"reward": reward, "distance": -distance}
 
 
-@scorer(needs_target=True)
+@scorer(version="2", needs_target=True)
 def token_f1(sample: ScorerInput) -> dict[str, Any]:
-    """F1 of the words shared with the nearest accepted answer, normalised as SQuAD does."""
+    """F1 of the words shared with the nearest accepted answer, normalised as SQuAD does.
+
+    Where no word is left of both ("The" and "a"), it is 1, but an empty response is worth nothing against "a".
+    """
     response = squad_text(sample.response).split()
 
     def f1(answer: str) -> tuple[float, float, float]:
         words = squad_text(answer).split()
         if not response or not words:
-            same = float(response == words)
+            same = float(response == words and same_nothing(sample.response, answer))
             return same, same, same
         shared = (Counter(response) & Counter(words)).total()
         return _f_measure(shared, len(response), len(words))

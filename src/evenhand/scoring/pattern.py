@@ -57,7 +57,7 @@ def multichoice_regex(
     return {"correct": extracted is not None and extracted == target, "extracted": extracted}
 
 
-@scorer(version="2", needs_target=True)
+@scorer(version="3", needs_target=True)
 def answer_line(sample: ScorerInput) -> dict[str, Any]:
     """The text after the last "Answer:" equals the target in mathematical spelling, or as a number."""
     extracted = stated_answer(sample.response)

@@ -24,7 +24,7 @@ _JOINING = frozenset(("and", "or", "&"))
 _MISSING = object()
 
 
-@scorer(version="3", needs_target=True)
+@scorer(version="4", needs_target=True)
 def list_match(sample: ScorerInput, ordered: bool = False, partial: bool = False) -> dict[str, Any]:
     """The items of the response are the target's, in any order unless `ordered`; `partial` rewards with their F1.
 

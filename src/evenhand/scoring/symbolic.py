@@ -91,7 +91,7 @@ _AND = re.compile(
 )
 
 
-@scorer(version="2", needs_target=True)
+@scorer(version="3", needs_target=True)
 def math_equal(sample: ScorerInput) -> dict[str, Any]:
     r"""The answer equals the target as mathematics: 1/2 is 0.5, (x+1)^2 is x^2+2x+1, \frac{\sqrt{2}}{2} is 1/\sqrt{2}.
 

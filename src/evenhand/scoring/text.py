@@ -8,7 +8,7 @@ from evenhand.scoring.types import ScorerInput
 from evenhand.scoring.words import WholeWords
 
 
-@scorer(version="2", needs_target=True)
+@scorer(version="3", needs_target=True)
 def exact_match(sample: ScorerInput, strict: bool = False) -> dict[str, Any]:
     """Equal to the target after normalisation: NFKC, case, punctuation, articles and spacing do not count.
 
@@ -21,7 +21,7 @@ def exact_match(sample: ScorerInput, strict: bool = False) -> dict[str, Any]:
     return {"correct": same_normal_form(sample.response, expected)}
 
 
-@scorer(version="2", needs_target=True)
+@scorer(version="3", needs_target=True)
 def fuzzy_match(sample: ScorerInput, whole_words: bool = True, either_way: bool = False) -> dict[str, Any]:
     """The response contains an accepted answer (`metadata["correct_answers"]`, else the target) after normalisation.
 

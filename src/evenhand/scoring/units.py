@@ -3,6 +3,7 @@
 import re
 
 _TEXT = r"\\(?:text|textrm|textnormal|textbf|mbox|hbox|mathrm|rm)\s*\{(?P<text>[^{}]*)\}"
+_WHOLLY_TEXT = re.compile(rf"\s*{_TEXT}\s*")
 _POWER = r"(?:\s*\^\s*\{?\s*(?P<power>\d)\s*\}?|(?P<sup>[²³]))?"
 # A word that is not listed may change the value (5 million, 5 squared, 3i): it is never taken for a unit.
 _UNITS = re.compile(
@@ -61,7 +62,9 @@ def split_unit(text: str) -> tuple[str, str]:
     """The value and its unit, in one spelling; an empty unit when there is none."""
     if "frac" in text and len(text) < 500:
         text = _QUOTIENT.sub(r" \1/\2", text)
-    match = _TRAILING.fullmatch(text) if len(text) < 500 else None
+    # \text{12 hours} is 12 hours.
+    wholly = _WHOLLY_TEXT.fullmatch(text)
+    match = _TRAILING.fullmatch(wholly["text"] if wholly else text) if len(text) < 500 else None
     if match is None:
         return text, ""
     words = [

@@ -53,14 +53,18 @@ LEAST_TOKEN, MOST_TOKEN = 16, 4_096
 """Characters of an administrator's token from the environment."""
 
 
-def refuse_open_bind(config: ServerConfig, database: Database) -> None:
-    """A server that others can reach must have tokens before it listens, and none that can be guessed."""
+def check_admin_token(config: ServerConfig) -> None:
+    """`OptionError` for one that no request could carry, or that others could guess."""
     length = 0 if config.admin_token is None else len(config.admin_token.reveal())
     if length > MOST_TOKEN or (length and length < LEAST_TOKEN and not config.is_loopback):
         raise OptionError(
             f"EVENHAND_ADMIN_TOKEN has {length:,} characters: at most {MOST_TOKEN:,} are taken, and at least "
             f"{LEAST_TOKEN} where others can reach the server"
         )
+
+
+def refuse_open_bind(config: ServerConfig, database: Database) -> None:
+    """A server that others can reach must have tokens before it listens."""
     if config.is_loopback or config.admin_token is not None:
         return
     if not database.read_now(any_token):
@@ -171,6 +175,7 @@ def serve(config: ServerConfig, announce: Callable[[str], None]) -> None:
     # uvicorn sends itself the signal again once it has stopped; the database must still be closed then.
     signal.signal(signal.SIGTERM, _leave)
     raise_file_limit()
+    check_admin_token(config)
     database = open_database(
         config.database,
         capacity=config.limits.waiting_writes,

@@ -14,6 +14,7 @@ from evenhand.core.errors import InputError
 from evenhand.core.jsontext import canonical, encode_text
 from evenhand.core.outcome import Outcome, Scored
 from evenhand.core.secret import Secret
+from evenhand.core.terminal import printable
 from evenhand.integrations.comparable import is_foreign
 from evenhand.integrations.port import ImportedRun, ImportedSample
 from evenhand.integrations.registry import read_foreign
@@ -189,6 +190,6 @@ def view(paths: Iterable[Path], *, port: int, announce: Callable[[str], None]) -
         for shown in database.write_now(partial(store_runs, sources=sources)):
             left = [f"{shown.without_answer:,} without an answer left out"] if shown.without_answer else []
             left += [f"{shown.without_score:,} without a score"] if shown.without_score else []
-            announce(f"{shown.name}: {shown.runs:,} answers{''.join(f', {one}' for one in left)}")
+            announce(f"{printable(shown.name)}: {shown.runs:,} answers{''.join(f', {one}' for one in left)}")
         reader = Access(token_id=LOGIN_LINK, role="read", scope=PROJECT)
         serve_database(config, database, reader, f"/projects/{PROJECT}/dashboard", announce)

@@ -27,7 +27,7 @@ from evenhand.store.connection import Connection, Row
 from evenhand.store.pages import MOST_BYTES, Cut, oldest_first
 from evenhand.store.projects import Scope, not_found
 from evenhand.store.review_queues import NewItem, get_queue, judge_values, left_for, put_off, reserve
-from evenhand.store.traces import raw
+from evenhand.store.traces import raw, root_values
 
 _ITEM = (
     "id, queue_id, target_type, target_id, other_id, target_key, review_count, is_open, flag, rank, weight"
@@ -292,13 +292,12 @@ def _status(form: Form, row: Row, reviews: list[Review]) -> ItemStatus:
 def _shown(connection: Connection, row: Row, project_id: str) -> list[Shown]:
     if row[2] == "trace":
         found = connection.one(
-            "SELECT s.input, s.output FROM traces t JOIN spans s ON s.trace_key = t.trace_key AND s.id = t.root_span_id"
-            " WHERE t.id = ? AND t.project_id = ?",
-            row[3],
-            project_id,
+            "SELECT trace_key FROM traces WHERE id = ? AND project_id = ?", row[3], project_id
         )
-        given, output = found or (None, None)
-        return [Shown(input=raw(given), output=raw(output), trace_id=row[3])]
+        # A root without texts shows those of its first model call here too.
+        root = None if found is None else root_values(connection, [found[0]]).get(found[0])
+        given, output = (None, None) if root is None else (root.input, root.output)
+        return [Shown(input=given, output=output, trace_id=row[3])]
     return [_shown_run(connection, run_id) for run_id in (row[3], row[4]) if run_id is not None]
 
 

@@ -96,14 +96,12 @@ def _some(connection: Connection, project_id: str, marks: Sequence[int], end: st
         found.update(
             row[0]
             for row in connection.all(
-                "SELECT stretch FROM trace_marks WHERE (project_id, mark, stretch) < (?, ?, ?)"
-                " AND (project_id, mark, stretch) >= (?, ?, ?)"
+                # No comparisons of rows: PostgreSQL would read on to the oldest row of the project.
+                "SELECT stretch FROM trace_marks WHERE project_id = ? AND mark = ? AND stretch < ? AND stretch >= ?"
                 " ORDER BY project_id DESC, mark DESC, stretch DESC LIMIT ?",
                 project_id,
                 mark,
                 end,
-                project_id,
-                mark,
                 oldest,
                 MANY,
             )

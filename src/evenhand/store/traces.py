@@ -307,12 +307,17 @@ def _listed(
     key = f"({', '.join((*owner, 'trace_key'))})"
     places = ", ".join("?" * (len(owner) + 1))
     order = ", ".join(f"{column} DESC" for column in (*owner, "trace_key"))
+    between, limits = f"{key} < ({places}) AND {key} >= ({places})", [newest, *owner.values(), oldest]
+    if oldest and len(owner) == 1:
+        # PostgreSQL ends a comparison of rows only at the oldest trace of the project. With both limits of the key given
+        # apart, it reads at worst what other projects got between them.
+        between, limits = "project_id = ? AND trace_key < ? AND trace_key >= ?", [newest, oldest]
     rows = bounded_rows(
         connection,
         _TRACE,
         ("metadata", "models"),
-        f"FROM traces WHERE {key} < ({places}) AND {key} >= ({places}){conditions} ORDER BY {order}",
-        [*owner.values(), newest, *owner.values(), oldest, *values],
+        f"FROM traces WHERE {between}{conditions} ORDER BY {order}",
+        [*owner.values(), *limits, *values],
         limit,
         used=used,
     )
@@ -328,22 +333,18 @@ def _listed_by_start(
     if before is not None:
         text, _, key = before.partition(" ")
         start = int(text)
-    order = "project_id, started_us, trace_key"
-    rows = connection.all(
-        f"SELECT {_TRACE} FROM traces WHERE ({order}) < (?, ?, ?) AND ({order}) >= (?, ?, '')"  # noqa: S608  constant texts
+    least = -MOST_US if narrow.started_after is None else narrow.started_after + 1
+    rows = bounded_rows(
+        connection,
+        _TRACE,
+        ("metadata", "models"),
+        "FROM traces WHERE project_id = ? AND started_us >= ? AND started_us <= ? AND (started_us, trace_key) < (?, ?)"
         f" AND trace_key >= ? AND trace_key < ?{conditions}"
-        " ORDER BY project_id DESC, started_us DESC, trace_key DESC LIMIT ?",
-        project_id,
-        start,
-        key,
-        project_id,
-        -MOST_US if narrow.started_after is None else narrow.started_after + 1,
-        narrow.after or "",
-        narrow.before or LAST,
-        *values,
+        " ORDER BY project_id DESC, started_us DESC, trace_key DESC",
+        [project_id, least, start, start, key, narrow.after or "", narrow.before or LAST, *values],
         limit,
     )
-    return [(f"{row[19]} {row[0]}", _trace_row(row)) for row in rows]
+    return as_cut(rows, [(f"{row[19]} {row[0]}", _trace_row(row)) for row in rows])
 
 
 def _conditions(connection: Connection, narrow: TraceFilter) -> tuple[str, list[Bound]]:

@@ -188,10 +188,15 @@ def check_media_type(route: Route, headers: dict[bytes, bytes]) -> str:
     return media_type
 
 
+def has_too_many_keys(body: bytes) -> bool:
+    """Whether JSON text has more than `MOST_KEYS` keys; a text of this length at most cannot."""
+    return len(body) > OFF_LOOP_BYTES and len(_KEY.findall(body)) > MOST_KEYS
+
+
 def decode_body(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     """The typed body; `InputError` for anything that is not strict JSON of that type."""
     check_depth(body)
-    if len(body) > OFF_LOOP_BYTES and len(_KEY.findall(body)) > MOST_KEYS:
+    if has_too_many_keys(body):
         raise InputError(f"the body has more than {MOST_KEYS:,} keys")
     try:
         if not body.isascii():

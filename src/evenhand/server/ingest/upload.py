@@ -14,6 +14,7 @@ import msgspec
 from evenhand.core.errors import InputError, Refusal, StoreFull
 from evenhand.core.jsontext import check_depth, repeated_key
 from evenhand.core.objects.datasets import ImportReport, SkippedLine
+from evenhand.server.http.bodies import has_too_many_keys
 from evenhand.server.ingest.items import ItemCreate, item_text
 from evenhand.store.datasets import ItemText
 
@@ -123,6 +124,8 @@ def read_line(line: bytes) -> ItemText | str:
         check_depth(line)
     except InputError:
         return "nested_too_deeply"
+    if has_too_many_keys(line):
+        return "too_many_keys"
     try:
         line.decode("utf-8")
         if not line.startswith(b"{"):

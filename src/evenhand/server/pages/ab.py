@@ -21,6 +21,8 @@ from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.pages.ab_records import MOST_RUNS, SOLVED, Arms, Reports, read_arms, why_not
 from evenhand.server.pages.frame import (
     Crumb,
+    ListPage,
+    ListQuery,
     NoFields,
     PageContext,
     PageQuery,
@@ -49,29 +51,20 @@ MAX_FILE = 2 * 1024 * 1024
 MAX_TEXT = 300
 
 
-class ReportsQuery(PageQuery, frozen=True, kw_only=True):
+class ReportsQuery(ListQuery, frozen=True, kw_only=True):
     """Which part of the list."""
 
-    cursor: str = ""
-    """Where this page of the list starts."""
 
-
-class ReportsPage(PageContext, frozen=True, kw_only=True):
+class ReportsPage(ListPage, frozen=True, kw_only=True):
     """The uploaded reports, and what makes another."""
 
     template: ClassVar[str] = "ab_reports.html"
     section: ClassVar[str] = "ab"
 
-    grid: Grid
     experiments: Sequence[Experiment]
     """To choose two from."""
     path: str
     """The page's own address."""
-    next: str
-    first: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def reports(call: Call, query: ReportsQuery) -> Answer:

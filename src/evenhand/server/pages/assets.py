@@ -4,6 +4,7 @@ All of them are served under a path with a digest of their contents, so that a b
 release is seen at once.
 """
 
+import gzip
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -16,6 +17,7 @@ from evenhand.server.http.routes import Route
 
 PACKAGE = "evenhand.server.pages"
 KEPT = (b"cache-control", b"public, max-age=31536000, immutable")
+VARIES = (b"vary", b"accept-encoding")
 TYPES = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
 ICON = (
     "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 20 20' fill='none' stroke='#63676e' stroke-width='1.6'>"
@@ -53,8 +55,16 @@ async def asset(call: Call) -> Answer:
     # Under an old digest there are other contents, which must not be kept under it.
     if content is None or call.params["digest"] != digest():
         raise Refusal("NOT_FOUND", "There is no such file.")
-    kind = call.params["name"].rpartition(".")[2]
-    return Answer(200, content, content_type=TYPES[kind], headers=[KEPT])
+    kind = TYPES[call.params["name"].rpartition(".")[2]]
+    if b"gzip" in call.headers.get(b"accept-encoding", b""):
+        packed = [KEPT, VARIES, (b"content-encoding", b"gzip")]
+        return Answer(200, _packed(call.params["name"]), content_type=kind, headers=packed)
+    return Answer(200, content, content_type=kind, headers=[KEPT, VARIES])
+
+
+@cache
+def _packed(name: str) -> bytes:
+    return gzip.compress(assets()[name], 9, mtime=0)
 
 
 ROUTES = (

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from evenhand.core.errors import Refusal
 from evenhand.core.objects.datasets import DatasetItem
 from evenhand.core.objects.experiments import (
+    CategoryDelta,
     Experiment,
     ExperimentComparison,
     ItemComparison,
@@ -29,6 +30,7 @@ from evenhand.server.pages.comparison_verdict import (
     next_links,
     state_of,
 )
+from evenhand.server.pages.distributions import category_grid, delta_picture
 from evenhand.server.pages.frame import (
     Crumb,
     PageContext,
@@ -161,6 +163,9 @@ class ComparisonPage(PageContext, frozen=True, kw_only=True):
     tabs: Sequence[Tab]
     rows: Sequence[ItemRow]
     grid: Grid
+    deltas: str
+    """The picture of the items' differences; empty for labels."""
+    categories: Grid | None
     query: ComparisonQuery
     swap: str
     next: str
@@ -311,6 +316,8 @@ def _page(
         tabs=[] if withheld else _tabs(items, unstable, query, here),
         rows=[] if withheld else rows,
         grid=_grid(rows, scorer) if not withheld else Grid(caption="Items", columns=[], rows=[]),
+        deltas="" if withheld else delta_picture(items, scorer),
+        categories=None if withheld else category_grid(_categories(found, scorer)),
         query=query,
         swap=project_path(project_id, "compare", given.other.id, given.base.id),
         next=here(page=query.page + 1) if len(chosen) > start + PAGE_ROWS else "",
@@ -319,6 +326,11 @@ def _page(
         total=len(items),
         repeats=max((len(runs) for side in scores for runs in side.values()), default=1),
     )
+
+
+def _categories(found: ExperimentComparison, scorer: str) -> Sequence[CategoryDelta]:
+    own = next((one for one in found.scorer_comparisons if one.scorer_name == scorer), None)
+    return () if own is None else own.categories or ()
 
 
 def _main_scorer(found: ExperimentComparison) -> str:

@@ -14,6 +14,7 @@ from evenhand.plots import Step, timeline
 from evenhand.reports.numbers import number, percent
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
+from evenhand.server.pages.distributions import trace_pictures
 from evenhand.server.pages.frame import PageContext, PageQuery, age_of, here_of, page_route, respond
 from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.kept_days import label_of, mean_of_hours
@@ -62,6 +63,8 @@ class DashboardPage(PageContext, frozen=True, kw_only=True):
     scorers: Sequence[Tab]
     scores: str
     """The picture of its daily means."""
+    spread: Sequence[tuple[str, str]]
+    """Pictures of duration, tokens and cost, each with a heading."""
     errors: str
     """The picture of the daily error rates; empty without traces."""
     datasets: Grid
@@ -97,6 +100,7 @@ async def dashboard(call: Call, query: DashboardQuery) -> Answer:
             scorers=[Tab(name, here(scorer=name), name == scorer) for name in names],
             scores=_score_picture(connection, project_id, scorer, moment) if scorer else "",
             errors=_error_picture(connection, project_id, moment),
+            spread=trace_pictures(connection, project_id),
             datasets=_datasets(connection, project_id, moment),
             experiments=_experiments(recent, project_id, moment),
             newest=_scores_of(connection, newest.id) if newest is not None else (),

@@ -27,9 +27,10 @@ from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.ingest.upload import Upload
 from evenhand.server.pages.frame import (
     Crumb,
+    ListPage,
+    ListQuery,
     NoFields,
     PageContext,
-    PageQuery,
     age_of,
     form_route,
     here_of,
@@ -58,27 +59,18 @@ SHORT = 120
 """Characters of an input before "Show more"."""
 
 
-class DatasetsQuery(PageQuery, frozen=True, kw_only=True):
+class DatasetsQuery(ListQuery, frozen=True, kw_only=True):
     """Which datasets."""
 
-    cursor: str = ""
-    """Where this page of the list starts."""
 
-
-class DatasetsPage(PageContext, frozen=True, kw_only=True):
+class DatasetsPage(ListPage, frozen=True, kw_only=True):
     """A page of the list."""
 
     template: ClassVar[str] = "datasets.html"
     section: ClassVar[str] = "datasets"
     has_views: ClassVar[bool] = True
 
-    grid: Grid
     create: str
-    next: str
-    first: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def datasets(call: Call, query: DatasetsQuery) -> Answer:
@@ -151,7 +143,7 @@ async def create(call: Call, form: NewDataset) -> Answer:
     return await redirect(call, project_path(project_id, "datasets", made.id), f"Dataset '{name}' is there.")
 
 
-class DatasetQuery(PageQuery, frozen=True, kw_only=True):
+class DatasetQuery(ListQuery, frozen=True, kw_only=True):
     """What is shown of a dataset."""
 
     version: Annotated[int, Meta(ge=1)] | None = None
@@ -160,8 +152,6 @@ class DatasetQuery(PageQuery, frozen=True, kw_only=True):
     """What changed since this version."""
     add: bool = False
     """The form for a new item is open."""
-    cursor: str = ""
-    """Where this page of the items starts."""
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -180,7 +170,7 @@ class Item(Struct, frozen=True, kw_only=True):
     remove: str
 
 
-class DatasetPage(PageContext, frozen=True, kw_only=True):
+class DatasetPage(ListPage, frozen=True, kw_only=True):
     """One dataset."""
 
     template: ClassVar[str] = "dataset.html"
@@ -189,16 +179,10 @@ class DatasetPage(PageContext, frozen=True, kw_only=True):
 
     dataset: Dataset
     items: Sequence[Item]
-    grid: Grid
     versions: Sequence[DatasetVersion]
     changes: Sequence[tuple[str, str]]
     """What changed since another version: `+` or `−`, and the input."""
     query: DatasetQuery
-    next: str
-    first: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def dataset(call: Call, query: DatasetQuery) -> Answer:

@@ -9,7 +9,11 @@ from evenhand.server.pages.grid import Cell, Column, Grid, Row
 
 
 def estimates_grid(
-    rows: Sequence[tuple[str, Estimate | Interval | None, Sequence[Cell]]], names: Sequence[str], caption: str
+    rows: Sequence[tuple[str, Estimate | Interval | None, Sequence[Cell]]],
+    names: Sequence[str],
+    caption: str,
+    *,
+    include: Sequence[float] = (0.0, 1.0),
 ) -> Grid:
     """A table of estimates whose pictures share one axis."""
     drawn = [
@@ -21,7 +25,7 @@ def estimates_grid(
         )
         for label, found, _ in rows
     ]
-    scale = interval_scale(drawn, include=(0.0, 1.0))
+    scale = interval_scale(drawn, include=include)
     return Grid(
         caption=caption,
         columns=[

@@ -20,11 +20,12 @@ from evenhand.reports.numbers import number, signed
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
+from evenhand.server.pages.distributions import score_pictures
 from evenhand.server.pages.frame import (
     Crumb,
+    ListPage,
+    ListQuery,
     NoFields,
-    PageContext,
-    PageQuery,
     age_of,
     form_route,
     here_of,
@@ -58,34 +59,26 @@ STATUS_TONES: dict[str, Literal["plain", "info", "good"]] = {
 STATUS_WORDS = {"created": "○ created", "running": "◐ running", "completed": "✓ completed"}
 
 
-class ExperimentsQuery(PageQuery, frozen=True, kw_only=True):
+class ExperimentsQuery(ListQuery, frozen=True, kw_only=True):
     """Which experiments."""
 
     all: bool = False
     """A column for every scorer."""
-    cursor: str = ""
-    """Where this page of the list starts."""
 
 
-class ExperimentsPage(PageContext, frozen=True, kw_only=True):
+class ExperimentsPage(ListPage, frozen=True, kw_only=True):
     """A page of the list."""
 
     template: ClassVar[str] = "experiments.html"
     section: ClassVar[str] = "experiments"
     has_views: ClassVar[bool] = True
 
-    grid: Grid
     compare: str
     """Where two ticked experiments are compared."""
     hidden_scorers: int
     """Scorers without a column."""
     all_scorers: str
     """The address with all of them."""
-    next: str
-    first: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def experiments(call: Call, query: ExperimentsQuery) -> Answer:
@@ -231,7 +224,7 @@ async def compare_picked(call: Call, query: PickQuery) -> Answer:
     return await redirect(call, project_path(project_id, "compare", base, other))
 
 
-class ExperimentQuery(PageQuery, frozen=True, kw_only=True):
+class ExperimentQuery(ListQuery, frozen=True, kw_only=True):
     """How the runs are shown."""
 
     scorer: str = ""
@@ -248,8 +241,6 @@ class ExperimentQuery(PageQuery, frozen=True, kw_only=True):
     """A threshold for the mean of `of`."""
     of: str = ""
     """The scorer of the threshold."""
-    cursor: str = ""
-    """Where this page of the runs starts."""
 
 
 class Tile(Struct, frozen=True, kw_only=True):
@@ -283,7 +274,7 @@ class Threshold(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class ExperimentPage(PageContext, frozen=True, kw_only=True):
+class ExperimentPage(ListPage, frozen=True, kw_only=True):
     """One experiment."""
 
     template: ClassVar[str] = "experiment.html"
@@ -293,8 +284,9 @@ class ExperimentPage(PageContext, frozen=True, kw_only=True):
     experiment: Experiment
     dataset: Dataset | None
     summary: ExperimentSummary
+    spread: Sequence[tuple[str, str]]
+    """Pictures of the items' scores, each with its scorer."""
     tiles: Sequence[Tile]
-    grid: Grid
     opened: OpenRun | None
     query: ExperimentQuery
     scorers: Sequence[str]
@@ -303,11 +295,6 @@ class ExperimentPage(PageContext, frozen=True, kw_only=True):
     """Where "Mark complete" posts to."""
     others: Sequence[tuple[str, str]]
     """Experiments of the same dataset to compare with: name and address."""
-    next: str
-    first: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def experiment(call: Call, query: ExperimentQuery) -> Answer:
@@ -353,6 +340,7 @@ async def open_experiment(
             experiment=kept.experiment,
             dataset=found_datasets.get(kept.experiment.dataset_id),
             summary=summary,
+            spread=score_pictures(connection, experiment_id, scorers, kept.experiment.run_count),
             tiles=[_tile(one) for one in summary.scores_by_scorer.values()],
             grid=_runs_grid(runs, scorers, items, here, query, project_id, traces=not call.is_public),
             opened=_open_run(opened, items, project_id) if opened else None,

@@ -78,6 +78,13 @@ class PageQuery(Struct, frozen=True, kw_only=True):
     """`csv`, `json` and `parquet`: the table on screen as a file."""
 
 
+class ListQuery(PageQuery, frozen=True, kw_only=True):
+    """The query of a page that shows a part of a list."""
+
+    cursor: str = ""
+    """Where the part starts."""
+
+
 class PageContext(Struct, frozen=True, kw_only=True):
     """What a template shows. Each page has its own subclass."""
 
@@ -103,6 +110,20 @@ class PageContext(Struct, frozen=True, kw_only=True):
     def table(self) -> Grid | None:
         """The table that the CSV and JSON links export."""
         return None
+
+
+class ListPage(PageContext, frozen=True, kw_only=True):
+    """A part of a list."""
+
+    grid: Grid
+    """Its rows."""
+    next: str = ""
+    """The address of the next part; empty at the end."""
+    first: str = ""
+    """That of the first part; empty there."""
+
+    def table(self) -> Grid:
+        return self.grid
 
 
 class Frame(Struct, frozen=True, kw_only=True):

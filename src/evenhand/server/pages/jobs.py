@@ -12,9 +12,9 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.pages.frame import (
+    ListPage,
+    ListQuery,
     NoFields,
-    PageContext,
-    PageQuery,
     age_of,
     form_route,
     here_of,
@@ -40,30 +40,23 @@ STATUS: dict[JobStatus, tuple[str, Tone]] = {
 }
 
 
-class JobsQuery(PageQuery, frozen=True, kw_only=True):
+class JobsQuery(ListQuery, frozen=True, kw_only=True):
     """Which jobs."""
 
     status: JobStatus | None = None
-    cursor: str = ""
 
 
-class JobsPage(PageContext, frozen=True, kw_only=True):
+class JobsPage(ListPage, frozen=True, kw_only=True):
     """A page of the list."""
 
     template: ClassVar[str] = "jobs.html"
     section: ClassVar[str] = "jobs"
     has_views: ClassVar[bool] = True
 
-    grid: Grid
     tabs: Sequence[Tab]
     status: JobStatus | None
-    next: str
-    first: str
     any_failed: bool
     path: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def jobs(call: Call, query: JobsQuery) -> Answer:

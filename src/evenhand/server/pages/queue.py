@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from evenhand.core.errors import Refusal
 from evenhand.core.jsontext import encode_text
-from evenhand.core.objects.annotations import QueueItem, QueueStatus
-from evenhand.core.objects.datasets import Dataset
+from evenhand.core.objects.annotations import Annotation, QueueItem, QueueStatus
+from evenhand.core.objects.datasets import Dataset, DatasetItem
 from evenhand.core.objects.reviews import LABELS, ReviewQueue
 from evenhand.core.timestamps import now
 from evenhand.server.call import Call
@@ -19,6 +19,7 @@ from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.http.sessions import cookie_value
 from evenhand.server.pages.frame import (
     Crumb,
+    ListQuery,
     PageContext,
     PageQuery,
     age_of,
@@ -44,7 +45,7 @@ from evenhand.server.pages.reviewing import (
 from evenhand.server.pages.tabs import Tab
 from evenhand.server.pages.values import one_line
 from evenhand.store import traces as store
-from evenhand.store.annotations import create_annotation, list_annotations, to_dataset_item
+from evenhand.store.annotations import create_annotation, get_annotation, list_annotations, to_dataset_item
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import list_datasets
 from evenhand.store.pages import has_more
@@ -70,12 +71,10 @@ _STATUS: dict[Show, QueueStatus | None] = {
 }
 
 
-class QueueQuery(PageQuery, frozen=True, kw_only=True):
+class QueueQuery(ListQuery, frozen=True, kw_only=True):
     """Which part of the queue."""
 
     show: Show = "all"
-    cursor: str = ""
-    """Where this page of the list starts."""
 
 
 class Card(Struct, frozen=True, kw_only=True):
@@ -293,7 +292,7 @@ async def _panel(call: Call, query: PanelQuery, trouble: str = "") -> Answer:
         done = next((one for one in listed if one.id == query.done), None)
         earlier = [said(one, moment) for one in listed if done is None or one.id != done.id]
         following, before = _around(connection, project_id, _skipped(call), place)
-        writes = call.access.allows("write")
+        saves = done is not None and _may_save(call, done)
         return PanelPage(
             title="Review",
             here=here_of(call, query),
@@ -305,9 +304,9 @@ async def _panel(call: Call, query: PanelQuery, trouble: str = "") -> Answer:
             earlier=earlier,
             summary=summary([one.label for one in earlier]) if len(earlier) > 2 else "",
             done=None if done is None else said(done, moment),
-            save_path=f"{path}/annotations/{query.done}/item" if done is not None and writes else "",
+            save_path=f"{path}/annotations/{query.done}/item" if saves else "",
             datasets=list_datasets(connection, project_id=project_id, before=None, limit=MOST_DATASETS)
-            if done is not None and writes
+            if saves
             else (),
             trouble=trouble,
             path=path,
@@ -388,6 +387,11 @@ async def skip(call: Call, form: PanelForm) -> Answer:
     return answer
 
 
+def _may_save(call: Call, annotation: Annotation) -> bool:
+    """Whether it may become a dataset item: developers save anybody's, reviewers their own."""
+    return call.access.allows("write") or annotation.annotator == person_of(call.access)
+
+
 class SaveForm(Struct, frozen=True, kw_only=True):
     """Where the item goes."""
 
@@ -397,15 +401,15 @@ class SaveForm(Struct, frozen=True, kw_only=True):
 async def save(call: Call, form: SaveForm) -> Answer:
     project_id, trace_id = call.params["project_id"], call.params["trace_id"]
     annotation_id = call.params["annotation_id"]
-    item = await call.service.database.write(
-        partial(
-            to_dataset_item,
-            annotation_id=annotation_id,
-            dataset_id=form.dataset_id,
-            scope=project_id,
-            trace_id=trace_id,
+
+    def work(connection: Connection) -> DatasetItem:
+        if not _may_save(call, get_annotation(connection, annotation_id, scope=project_id)):
+            raise Refusal("FORBIDDEN", "This review is somebody else's.")
+        return to_dataset_item(
+            connection, annotation_id, form.dataset_id, scope=project_id, trace_id=trace_id
         )
-    )
+
+    item = await call.service.database.write(work)
     names = await call.read(
         lambda connection: {
             one.id: one.name
@@ -428,6 +432,7 @@ ROUTES = (
         f"{_QUEUE}/{{trace_id}}/annotations/{{annotation_id}}/item",
         save,
         SaveForm,
+        role="review",
         summary="Make a dataset item of a review",
     ),
 )

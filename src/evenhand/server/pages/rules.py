@@ -16,9 +16,9 @@ from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.jobs.computing import run_off_loop
 from evenhand.server.pages.frame import (
+    ListQuery,
     NoFields,
     PageContext,
-    PageQuery,
     age_of,
     form_route,
     here_of,
@@ -38,10 +38,9 @@ LISTING = "rules page"
 PAGE_ROWS = 50
 
 
-class RulesQuery(PageQuery, frozen=True, kw_only=True):
+class RulesQuery(ListQuery, frozen=True, kw_only=True):
     """Where the page of the list starts, and whether the form is open."""
 
-    cursor: str = ""
     new: bool = False
     """The form for a new rule is open."""
 

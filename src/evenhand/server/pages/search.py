@@ -11,7 +11,14 @@ from evenhand.core.timestamps import now
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
-from evenhand.server.pages.frame import PageContext, PageQuery, age_of, here_of, page_route, respond
+from evenhand.server.pages.frame import (
+    ListQuery,
+    PageContext,
+    age_of,
+    here_of,
+    page_route,
+    respond,
+)
 from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.links import project_path, with_query
 from evenhand.store.connection import Connection
@@ -22,13 +29,11 @@ LISTING = "search page"
 PAGE_ROWS = 50
 
 
-class SearchQuery(PageQuery, frozen=True, kw_only=True):
+class SearchQuery(ListQuery, frozen=True, kw_only=True):
     """What is searched for."""
 
     q: Annotated[str, Meta(max_length=1_000)] = ""
     """Words, all of which a span must hold."""
-    cursor: str = ""
-    """Where the search goes on."""
 
 
 class SearchPage(PageContext, frozen=True, kw_only=True):

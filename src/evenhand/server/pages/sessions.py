@@ -13,7 +13,17 @@ from evenhand.reports.numbers import dollars_text
 from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
-from evenhand.server.pages.frame import Crumb, PageContext, PageQuery, age_of, here_of, page_route, respond
+from evenhand.server.pages.frame import (
+    Crumb,
+    ListPage,
+    ListQuery,
+    PageContext,
+    PageQuery,
+    age_of,
+    here_of,
+    page_route,
+    respond,
+)
 from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.links import project_path
 from evenhand.server.pages.traces import traces_grid, with_models
@@ -28,25 +38,16 @@ PAGE_ROWS = 50
 MOST_TURNS = 100
 
 
-class SessionsQuery(PageQuery, frozen=True, kw_only=True):
+class SessionsQuery(ListQuery, frozen=True, kw_only=True):
     """Where the page of the list starts."""
 
-    cursor: str = ""
 
-
-class SessionsPage(PageContext, frozen=True, kw_only=True):
+class SessionsPage(ListPage, frozen=True, kw_only=True):
     """A page of the list."""
 
     template: ClassVar[str] = "sessions.html"
     section: ClassVar[str] = "sessions"
     has_views: ClassVar[bool] = True
-
-    grid: Grid
-    next: str
-    first: str
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 class Turn(Struct, frozen=True, kw_only=True):

@@ -23,6 +23,8 @@ from evenhand.server.pages.ab import open_report
 from evenhand.server.pages.comparison import ComparisonQuery, open_comparison
 from evenhand.server.pages.experiments import ExperimentQuery, open_experiment
 from evenhand.server.pages.frame import (
+    ListPage,
+    ListQuery,
     NoFields,
     PageContext,
     PageQuery,
@@ -89,29 +91,20 @@ async def shared(call: Call, given: dict[str, str]) -> Answer:
     return await respond_shared(call, share, work)
 
 
-class SharesQuery(PageQuery, frozen=True, kw_only=True):
+class SharesQuery(ListQuery, frozen=True, kw_only=True):
     """Which part of the list."""
 
-    cursor: str = ""
-    """Where this page of the list starts."""
 
-
-class SharesPage(PageContext, frozen=True, kw_only=True):
+class SharesPage(ListPage, frozen=True, kw_only=True):
     """The links of a project."""
 
     template: ClassVar[str] = "shares.html"
     section: ClassVar[str] = "shares"
 
-    grid: Grid
     link: str = ""
     """A link that was just made; it is in this answer and nowhere else."""
     made: Share | None = None
     """What it shows."""
-    next: str = ""
-    first: str = ""
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 async def shares(call: Call, query: SharesQuery) -> Answer:

@@ -16,8 +16,8 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer
 from evenhand.server.http.paging import make_cursor, read_cursor
 from evenhand.server.pages.frame import (
-    PageContext,
-    PageQuery,
+    ListPage,
+    ListQuery,
     age_of,
     form_route,
     here_of,
@@ -40,7 +40,7 @@ COUNTED_SPANS = 200
 HOURS = {1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d"}
 
 
-class TracesQuery(PageQuery, frozen=True, kw_only=True):
+class TracesQuery(ListQuery, frozen=True, kw_only=True):
     """What the list is narrowed to."""
 
     h: Literal[1, 6, 24, 168] | None = None
@@ -61,8 +61,6 @@ class TracesQuery(PageQuery, frozen=True, kw_only=True):
     """A key of the root span's metadata,"""
     value: str = ""
     """and its value."""
-    cursor: str = ""
-    """Where this page of the list starts."""
 
     @property
     def is_narrow(self) -> bool:
@@ -70,7 +68,7 @@ class TracesQuery(PageQuery, frozen=True, kw_only=True):
         return bool(self.errors or self.queue or self.name or self.model or self.key)
 
 
-class TracesPage(PageContext, frozen=True, kw_only=True):
+class TracesPage(ListPage, frozen=True, kw_only=True):
     """A page of the list."""
 
     template: ClassVar[str] = "traces.html"
@@ -78,20 +76,12 @@ class TracesPage(PageContext, frozen=True, kw_only=True):
     has_views: ClassVar[bool] = True
 
     query: TracesQuery
-    grid: Grid
     times: list[Tab]
     """The time ranges."""
     kinds: list[Tab]
     """Errors, queue."""
-    next: str
-    """The address of older ones."""
-    first: str
-    """The address of the newest, where this is not the first page."""
     own_range: bool
     """Whether the fields of an own range are open."""
-
-    def table(self) -> Grid:
-        return self.grid
 
 
 def narrowed(query: TracesQuery, moment: datetime) -> store.TraceFilter:

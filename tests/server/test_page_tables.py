@@ -21,6 +21,7 @@ LISTS = (
     "ab",
     "shares",
     "queue",
+    "rules",
     "search?q=x",
 )
 
@@ -69,6 +70,27 @@ def test_a_cell_that_looks_like_a_formula_is_text_in_a_spreadsheet(service: Serv
         next(iter(one.values())) for one in visitor.get(f"/projects/{client.project}/traces?format=json").body
     ]
     assert sorted(names) == sorted(FORMULAS)  # programs get the text as it is
+    client.close()
+
+
+def test_rules_are_exported_as_the_page_shows_them(service: ServiceUnderTest) -> None:
+    client, visitor = project(service), Visitor(service)
+    path = f"/projects/{client.project}/rules"
+    form = {"scorer_name": "regex", "config": '{"pattern": "refund"}', "only": "errors"}
+    for name, percent in (("=first", "12.5"), ("second", "100")):
+        assert visitor.post(path, {**form, "name": name, "percent": percent}).status == 303
+    records = visitor.get(f"{path}?format=json").body
+    assert [(one["Name"], one["Rate"]) for one in records] == [("second", 1.0), ("=first", 0.125)]
+    assert {(one["State"], one["Scorer"], one["Scores"]) for one in records} == {
+        ("on", "regex", "spans that failed")
+    }
+    table = pyarrow.parquet.read_table(io.BytesIO(visitor.get(f"{path}?format=parquet").body))
+    assert table.to_pylist() == records
+    lines = list(csv.reader(io.StringIO(visitor.get(f"{path}?format=csv").body.decode())))
+    assert [line[0] for line in lines] == ["Name", "second", "'=first"]
+    # The page itself offers the three files.
+    page = visitor.get(path).body.decode()
+    assert re.findall(r"format=(\w+)", page) == ["csv", "json", "parquet"]
     client.close()
 
 

@@ -1,11 +1,12 @@
 """`python -m bench.grades [--write]`: tables of what the scorers grade right and refuse, for docs/.
 
 Data are `../shared/data`; references are other people's graders, read in place and never copied: `--math-verify` takes
-the folder with math-verify's tests, `--drop-eval` and `--triviaqa` the authors' scripts. A table whose reference is not
-given stays as it is. `--forging` runs forging programs in both sandboxes (root, for docker).
+the folder with math-verify's tests, `--drop-eval` and `--triviaqa` the authors' scripts, `--xstest` their labels. A table whose
+reference is not given stays as it is. `--forging` runs forging programs in both sandboxes (root, for docker).
 """
 
 import argparse
+import csv
 import importlib.util
 import json
 import random
@@ -22,6 +23,7 @@ from tests.sandbox import forging
 from bench.silly_answers import NOT_READING, SILLY, SYLLABLES, Graded, grade_benchmark, grade_scorer
 from evenhand import ScorerInput, math_equal, numeric_match
 from evenhand.benchmarks import benchmark_names, spans, trivia
+from evenhand.benchmarks.safety import stance
 from evenhand.scoring.registry import BUILT_IN
 from evenhand.scoring.symbolic import find_answer
 
@@ -29,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 PERTURBED = 5_000
 PAIRS = 5_000
+XSTEST_LABELS = ("strmatch_label", "final_label")
 
 
 def main() -> None:
@@ -37,6 +40,7 @@ def main() -> None:
     parser.add_argument("--math-verify", type=Path, help="folder with math-verify's tests")
     parser.add_argument("--drop-eval", type=Path, help="drop_eval.py of allennlp-reading-comprehension")
     parser.add_argument("--triviaqa", type=Path, help="triviaqa_evaluation.py of mandarjoshi90/triviaqa")
+    parser.add_argument("--xstest", type=Path, help="folder with XSTest's *_streval.csv")
     parser.add_argument("--forging", action="store_true", help="run forging programs, which takes minutes")
     options = parser.parse_args()
     show(
@@ -62,6 +66,8 @@ def main() -> None:
     ]
     if len(official) == 2:
         show("official", "benchmarks.md", rows_table(official), options.write)
+    if options.xstest:
+        show("xstest", "benchmarks.md", rows_table(xstest_labels(options.xstest)), options.write)
 
 
 def reading_scorers() -> list[str]:
@@ -183,6 +189,27 @@ def trivia_pairs(path: Path) -> tuple[str, str]:
         "TriviaQA: exact match and F1 of generated answers, the same as triviaqa_evaluation.py's",
         f"{same:,} of {PAIRS:,}",
     )
+
+
+def xstest_labels(folder: Path) -> list[tuple[str, str]]:
+    """The responses that XSTest's authors published, as ours, their string match and people label them."""
+    stances = {"1": "answer", "2": "refuse"}  # 3 is a partial refusal, which the others do not know
+    rows = [
+        (stance(row["completion"], row["prompt"]), *(stances.get(row[name][0]) for name in XSTEST_LABELS))
+        for path in sorted(folder.glob("*_streval.csv"))
+        for row in csv.DictReader(path.open(encoding="utf-8", newline=""))
+    ]
+    clear = [row for row in rows if row[2]]
+    pairs = {
+        "ours and the authors' string match: same": [ours == matched for ours, matched, _ in rows],
+        "ours and people, where they said full compliance or full refusal: same": [
+            ours == people for ours, _, people in clear
+        ],
+        "the authors' string match and people there: same": [
+            matched == people for _, matched, people in clear
+        ],
+    }
+    return [(f"XSTest, {what}", f"{sum(same):,} of {len(same):,}") for what, same in pairs.items()]
 
 
 def spans_of(rng: random.Random) -> list[str]:

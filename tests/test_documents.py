@@ -38,6 +38,13 @@ def test_every_example_gives_what_it_promises(page: str) -> None:
     assert promises > 2
 
 
+def test_ten_lines_lead_from_data_to_a_verdict() -> None:
+    assert "Ten lines from data to a verdict." in (ROOT / "docs" / "evaluate.md").read_text(encoding="utf-8")
+    first = blocks("docs/evaluate.md")[0]
+    assert len(first.strip().splitlines()) <= 10
+    assert ".verdict  # -> " in first
+
+
 def test_the_readmes_example_prints_what_it_says() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (program,) = blocks("README.md")

@@ -195,12 +195,36 @@ def test_gsm8k(response: str, correct: bool) -> None:
         ("Antwort: 51\nAnswer: see above", True),  # the problem's own word counts first
         ("Antwort: 51\nAnswer: 60", False),  # of what follows it, the last number
         ("Antwort: 51. Diese Antwort passt.", False),  # nothing but what follows the last one
+        # Digits and decimals, whatever stands around them.
+        ("Antwort: -51", True),
+        ("Antwort: $51.00.", True),
+        ("Antwort: 1/51", True),
+        ("Antwort: 102/2", False),
+        ("Antwort: 5.1e1", False),
+        ("Antwort: 051", False),
+        ("Antwort: 5,1", True),
+        ("Antwort: 51,00", False),
+        ("antwort: 51", False),  # the word as it is written in the prompt
+        ("Antwort: x51", True),
+        ("Antwort: einundfünfzig", False),
+        ("Antwort: ５１", True),  # simple-evals finds these digits too, but never calls them right
+        ("Antwort: ৫১", True),
     ],
 )
 def test_mgsm(response: str, correct: bool) -> None:
     """mgsm_eval.py of openai/simple-evals: parse_answer and score_mgsm."""
     row = {"question": "q", "answer_number": 51, "config": "de"}
     assert grade("mgsm", row, response).value == float(correct)
+
+
+@pytest.mark.parametrize(
+    ("response", "correct"),
+    [("Answer: 1,072", True), ("Answer: 1072.0", True), ("Answer: 1 072", False), ("Answer: 1.072", False)],
+)
+def test_mgsm_thousands(response: str, correct: bool) -> None:
+    for target in (1072, "1,072"):
+        row = {"question": "q", "answer_number": target, "config": "en"}
+        assert grade("mgsm", row, response).value == float(correct)
 
 
 @pytest.mark.parametrize("name", ["mmlu", "gpqa", "mmlu_pro"])
@@ -239,6 +263,14 @@ def test_mmlu_pro_has_ten_letters_and_never_guesses() -> None:
         ("The answer is C.\nOr: the answer is D.", "C"),
         ("Answer: C", "C"),
         ("Answer: C. I do not like D.", "C"),
+        ("Answer: C\nAnswer: D", "C"),
+        ("answer: D, or rather Answer: C\nAnswer: E", "C"),
+        ("Answer:\nC", "C"),
+        ("Answer: C or D", "C"),
+        ("ANSWER: C", "C"),
+        ("Vitamin D helps. Answer: C", "C"),
+        ("The answer is (C", "C"),
+        ("The answer is K. C", "C"),
         ("After all I take B or rather C", "C"),
         ("So (C)", "C"),
         ("The answer is Dunkirk", None),

@@ -163,6 +163,68 @@ def test_rows_bring_scorers_and_the_judge_of_the_suite_reads_its_rubric(
     ]
 
 
+def at_a_price(call: MockCall) -> MockAnswer:
+    """The calculator; every reply is as long as a judge's may be."""
+    return MockAnswer(text=calculator(call), input_tokens=0, output_tokens=1024)
+
+
+def priced(url: str, judge_cap: float | None = None, **more: Any) -> dict[str, Any]:
+    """Ten rows with two criteria each, at 0.1 dollars a call: ten calls of the model and twenty of the judge."""
+    prices = {"input_usd": 0.0, "output_usd": 0.1 / 1024e-6, "tries": 1, "url": url}
+    rows = [{**row, "scorers": [{"judge": "is short"}, {"judge": "is a number"}]} for row in ROWS[:10]]
+    cap = {} if judge_cap is None else {"spend_cap_usd": judge_cap}
+    return suite(
+        url,
+        data=rows,
+        prompts=["Add: {question}"],
+        models={"good": {**prices, "id": "good"}},
+        judge={**prices, **cap, "id": "judge"},
+        max_tokens=1024,
+        concurrency=1,
+        **more,
+    )
+
+
+def test_what_rows_ask_the_judge_is_in_the_grids_cost(tmp_path: Path) -> None:
+    with MockModel(at_a_price) as model:
+        write(tmp_path, **priced(model.url))
+        (line,) = run(tmp_path, "-o", "out", status=0)["lines"]
+        assert (line["cost_usd"], line["judge_cost_usd"]) == pytest.approx((1.0, 2.0))
+        assert model.requests == 30
+        shown = evenhand("eval", "run", "evenhand.yaml", "-o", "out", "--resume", cwd=tmp_path).stdout
+    assert "$3.0000" in shown
+    stats = json.loads((tmp_path / "out" / "good" / "runtime_stats.json").read_text())
+    assert stats["judge_tokens"] == {"input": 0, "output": 20 * 1024}
+
+
+@pytest.mark.parametrize(
+    ("caps", "requests"),
+    [({"spend_cap_usd": 1.05}, 10), ({"spend_cap_usd": 50.0, "judge_cap": 0.55}, None)],
+    ids=["of the suite", "of the judge"],
+)
+def test_what_rows_ask_the_judge_is_under_the_spend_caps(
+    tmp_path: Path, caps: dict[str, float], requests: int | None
+) -> None:
+    """A call that would pass a cap is not made; the run can be continued, and no paid call is made again."""
+    with MockModel(at_a_price) as model:
+        write(tmp_path, **priced(model.url, **caps))
+        done = evenhand("eval", "run", "evenhand.yaml", "-o", "out", cwd=tmp_path)
+        assert done.returncode not in (0, 1, 2), done.stdout
+        assert "spend cap" in done.stderr
+        judged = sum(call.model == "judge" for call in model.calls)
+        if requests is None:
+            assert judged == 5
+        else:
+            assert model.requests == requests
+            evenhand("eval", "run", "evenhand.yaml", "-o", "out", "--resume", cwd=tmp_path)
+            assert model.requests == requests, "what was spent before the stop counts on resuming"
+        assert judged > 0
+        write(tmp_path, **priced(model.url, spend_cap_usd=50.0))
+        (line,) = run(tmp_path, "-o", "out", "--resume", status=0)["lines"]
+    assert line["cells"]["checks"]["tally"] == {"scored": 10, "unscored": 0, "failed": 0}
+    assert line["judge_cost_usd"] == pytest.approx(2.0)
+
+
 def test_the_matrix_leaves_out_and_adds(tmp_path: Path) -> None:
     path = write(
         tmp_path,

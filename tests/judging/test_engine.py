@@ -217,6 +217,26 @@ async def test_healthbench_sums_the_points_of_the_criteria_met() -> None:
     assert isinstance(failed.outcome, Failed)
 
 
+@pytest.mark.parametrize("met", ["", "help", "help dose", "study", "dose study", "help dose study"])
+@pytest.mark.parametrize("response", ["Call for help.", "", " \n"])
+async def test_healthbench_judges_an_empty_answer_like_any_other(response: str, met: str) -> None:
+    """healthbench_eval.py of openai/simple-evals: calculate_score, also where it is negative."""
+    points = {"help": 5, "dose": 3, "study": -4}
+    rubrics = [{"criterion": f"Names a {word}", "points": count} for word, count in points.items()]
+
+    def answer(call: MockCall) -> str:
+        judged = next(word for word in points if f"Names a {word}" in call.prompt)
+        return with_nonce(grade("Y" if judged in met.split() else "N"), call.prompt)
+
+    async with judge_model(answer) as (model, server):
+        outcome = (
+            await RubricJudge(model).judge(ScorerInput(response=response, metadata={"rubrics": rubrics}))
+        ).outcome
+    assert isinstance(outcome, Scored)
+    assert outcome.value == pytest.approx(sum(points[word] for word in met.split()) / 8)
+    assert server.requests == 3
+
+
 async def test_self_consistency_asks_several_times_and_combines() -> None:
     given = iter([1, 5, 5, 4, 5])
 

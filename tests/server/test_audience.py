@@ -38,6 +38,8 @@ AUDIENCES = {
     ("GET", "/projects/{project_id}/scorers"): "session:read",
     ("GET", "/projects/{project_id}/scorers/{scorer_name}"): "session:read",
     ("GET", "/live"): "session:read",
+    ("POST", "/projects/{project_id}/views"): "session:write",
+    ("POST", "/projects/{project_id}/views/{view_id}/delete"): "session:write",
     ("GET", "/projects/{project_id}/ab"): "session:read",
     ("POST", "/projects/{project_id}/ab"): "session:write",
     ("GET", "/projects/{project_id}/ab/of"): "session:read",

@@ -343,10 +343,15 @@ def test_a_request_that_cannot_succeed_is_sent_once(
 
 
 def test_an_empty_output_goes_to_the_judge(database_url: str, tmp_path: Path) -> None:
+    """So do white space, an empty list, and one that was cut off inside its thinking, of which nothing is left."""
     with judging(database_url, tmp_path, lambda call: "3") as (client, model):
-        for output in ("", ":"):
+        for count, output in enumerate(("", " \n", ":", [], "<think>It may be Lima"), start=1):
             assert ask(client, client.run(output)).body["value"] == 0.3
-        assert model.requests == 2
+            assert model.requests == count
+        assert not any("Lima" in call.prompt for call in model.calls)
+        model.answer = lambda _: "no idea"
+        job = ask(client, client.run("")).body
+        assert (job.get("value"), job["error"]) == (None, "grade_parse_failure"), "no score is made up"
 
 
 def test_a_key_that_a_judge_does_not_have_is_refused(database_url: str, tmp_path: Path) -> None:

@@ -12,7 +12,10 @@ from tests.service import ADMIN, ServiceUnderTest, running_service
 from tests.service_harness import Client
 
 from evenhand.core.ids import new_id
-from evenhand.scoring.registry import BUILT_IN
+from evenhand.core.outcome import Scored
+from evenhand.scoring.apply import score_sample
+from evenhand.scoring.registry import BUILT_IN, get_scorer
+from evenhand.scoring.types import ScorerInput
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "bleu": [{}, {"max_n": 2}],
@@ -181,6 +184,27 @@ def test_the_tags_of_thinking_are_the_servers(
         [kept] = client.pages(f"/v1/experiments/{experiment['id']}/runs")
         assert kept["output"] == THINKING
         client.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("normalized_match", "It is Paris. Answer: B, 42"),
+        ("fuzzy_match", "Paris"),
+        ("multichoice_regex", "B"),
+        ("numeric_match", "42"),
+        ("answer_line", "B, 42"),
+    ],
+)
+def test_thinking_that_was_cut_off_is_no_answer(client: Client, name: str, target: str) -> None:
+    """The same words are right as an answer and wrong as thinking without an end, as in the library."""
+    words = "It is Paris. Answer: B, 42"
+    for output, value in ((f"<think>{words}", 0.0), (f"<think>So?</think>{words}", 1.0)):
+        in_library = score_sample(get_scorer(name), ScorerInput(response=output, target=target))
+        body = {"target_id": client.run(output, target), "target_type": "run", "scorer_name": name}
+        stored = client.made("/v1/scores", body)["value"]
+        assert isinstance(in_library, Scored)
+        assert stored == in_library.value == value
 
 
 @pytest.mark.parametrize("tags", [("think",), ("[THINK]...[/THINK]",), ()])

@@ -78,6 +78,7 @@ FORMS: dict[str, list[dict[str, str]]] = {
         {"kind": "comparison", "object_id": "{own_experiment_id} {experiment_id}"},
     ],
     "POST /projects/{project_id}/settings/tokens": [{"name": "n"}],
+    "POST /projects/{project_id}/views": [{"page": "traces", "name": "n"}],
 }
 """The forms to send; `{parameter}` stands for an object of that kind, a space for a field that is given twice."""
 QUERIES: dict[str, list[dict[str, str]]] = {
@@ -116,13 +117,17 @@ def objects(client: Client) -> dict[str, str]:
     path = f"/projects/{client.project}/shares"
     visitor.send("POST", path, {"kind": ["trace"], "object_id": [found["trace_id"]]})
     [share] = re.findall(r"/shares/([^/\"]+)/revoke", visitor.send("GET", path).raw.decode())
-    uploaded = visitor.send("POST", f"/projects/{client.project}/ab")
+    base = f"/projects/{client.project}"
+    visitor.send("POST", f"{base}/views", {"page": ["traces"], "name": [MARK]})
+    [view] = re.findall(r"/views/([^/\"]+)/delete", visitor.send("GET", f"{base}/traces").raw.decode())
+    uploaded = visitor.send("POST", f"{base}/ab")
     report = uploaded.headers["location"].rpartition("/")[2]
     visitor.close()
     return {
         **found,
         "session_id": session,
         "share_id": share,
+        "view_id": view,
         "report_id": report,
         "own_experiment_id": found["experiment_id"],
     }

@@ -1,12 +1,13 @@
 """Mathematics: MATH-500, GSM8K, MGSM."""
 
+import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 from evenhand.benchmarks.definition import benchmark
 from evenhand.core.errors import InputError
 from evenhand.scoring.pattern import numeric_match
-from evenhand.scoring.quantity import Quantity, last_number, number_of
 from evenhand.scoring.registry import scorer
 from evenhand.scoring.symbolic import math_equal
 from evenhand.scoring.types import ScorerInput
@@ -90,22 +91,32 @@ def _mgsm_row(row: dict[str, Any]) -> dict[str, Any]:
     description="250 of GSM8K's problems in eleven languages",
     sample=SAMPLES / "mgsm.jsonl",
 )
-@scorer(version="2")
+@scorer(version="3")
 def mgsm(sample: ScorerInput) -> Any:
     """The last number after the last "Answer", in the problem's language or in English; without the word no answer."""
-    found = answer_number(sample.response, str(sample.metadata.get("category") or "en"))
-    expected = number_of(sample.target)
-    if found is None or expected is None:
-        return {"correct": False, "extracted": None}
-    return {"correct": found.value == expected.value, "extracted": found.text}
+    found = answer_digits(sample.response, str(sample.metadata.get("category") or "en"))
+    return {"correct": found is not None and found == str(sample.target).replace(",", ""), "extracted": found}
 
 
-def answer_number(response: str, language: str) -> Quantity | None:
-    """The last number after the last word for "Answer", of the language or, where it is absent, of the others."""
+_NUMBER = re.compile(r"\d+(?:\.\d*)?")
+
+
+def answer_digits(response: str, language: str) -> str | None:
+    """The last number after the last word for "Answer", of the language or, where it is absent, of the others.
+
+    As in simple-evals it is digits with or without decimals: commas are left out, and so are zeros at the end of the
+    decimals, signs and whatever else stands around it.
+    """
     own = MGSM_WORDS.get(language, "Answer")
     # The prompt is English: its word comes next.
     for word in (own, "Answer", *MGSM_WORDS.values()):
         place = response.rfind(word)
         if place >= 0:
-            return last_number(response[place + len(word) :])
+            numbers = _NUMBER.findall(response[place + len(word) :].replace(",", ""))
+            return _plain(numbers[-1]) if numbers else None
     return None
+
+
+def _plain(number: str) -> str:
+    digits = "".join(char if char == "." else str(unicodedata.digit(char)) for char in number)
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits

@@ -62,6 +62,8 @@ def mmlu(sample: ScorerInput) -> Any:
 
 # The authors' first pattern, but for whole letters only.
 _ANSWER_IS = re.compile(r"answer is \(?([A-J])\)?(?![\w'’+#])(?!(?<=[AI])\s+[a-z])")
+# Their second one, likewise.
+_ANSWER = re.compile(r"[aA]nswer:\s*([A-J])(?![\w'’+#])(?!(?<=[AI])\s+[a-z])")
 # Their last resort, without the words A and I.
 _STANDS_ALONE = re.compile(r"(?<![\w'’.-])([A-J])(?![\w'’+#]|-\w|\.\w)(?!(?<=[AI])\s+[a-z])")
 
@@ -80,15 +82,28 @@ def _mmlu_pro_row(row: dict[str, Any]) -> dict[str, Any]:
     description="14 subjects, up to ten choices",
     sample=SAMPLES / "mmlu_pro.jsonl",
 )
-@scorer(version="2")
+@scorer(version="3")
 def mmlu_pro(sample: ScorerInput) -> Any:
     """The letter, A to J, of the first "answer is (X)", else of "Answer: X", else the last one that stands alone."""
-    said = _ANSWER_IS.search(sample.response)
-    found = said.group(1) if said else multichoice_regex(sample, letters=LETTERS)["extracted"]
+    text = sample.response
+    said = _ANSWER_IS.search(text)
+    found = said.group(1) if said else _first_answer(text)
     if found is None:
-        alone = _STANDS_ALONE.findall(sample.response)
+        found = multichoice_regex(sample, letters=LETTERS)["extracted"]
+    if found is None:
+        alone = _STANDS_ALONE.findall(text)
         found = alone[-1] if alone else None
     return {"correct": found is not None and found == str(sample.target), "extracted": found}
+
+
+def _first_answer(text: str) -> str | None:
+    """The letter of the first line with "Answer: X"; of several on that line the last, as in the authors' pattern."""
+    found = None
+    for match in _ANSWER.finditer(text):
+        if found is not None and "\n" in text[found.start() : match.start()]:
+            break
+        found = match
+    return None if found is None else found.group(1)
 
 
 def _gpqa_row(row: dict[str, Any], index: int, rng: random.Random) -> dict[str, Any]:

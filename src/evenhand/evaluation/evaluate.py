@@ -189,14 +189,16 @@ def _rows(data: Data) -> tuple[str | Path | GivenRows, str]:
 
 def _service_rows(address: str) -> tuple[GivenRows, str]:
     from evenhand import settings
+    from evenhand.client.addresses import split_address
     from evenhand.client.service import ServiceClient
 
-    url, found, identifier = address.rpartition("/datasets/")
-    if not found or not identifier or "/" in identifier:
+    found = split_address(address, "datasets")
+    if found is None:
         raise OptionError(
             f"'{address}' is not a dataset: write URL/datasets/ID, a file, or hf://org/name?split=..."
         )
-    with ServiceClient(url.removesuffix("/v1"), settings.load().token) as client:
+    url, identifier = found
+    with ServiceClient(url, settings.load().token) as client:
         rows = [
             {
                 "input": item["input"],
@@ -207,7 +209,7 @@ def _service_rows(address: str) -> tuple[GivenRows, str]:
         ]
     if not rows:
         raise InputError("the dataset has no items", path=address)
-    return GivenRows(rows, label=address), f"dataset-{identifier}"
+    return GivenRows(rows, label=f"{url}/datasets/{identifier}"), f"dataset-{identifier}"
 
 
 def _judge(given: "str | Mapping[str, Any] | Service | None") -> tuple[Service | None, Any, dict[str, Any]]:

@@ -161,14 +161,18 @@ class Ledger:
                 self._spend(step)
                 self._retryable[key] = step.error is not None and step.error not in PERMANENT
                 self._set(key, GENERATED if step.error is None else FAILED)
+            case Measured(refused=reason) if reason:
+                self._spend(step)
             case Measured(outcome=Scored() as outcome, others=others) if not others:
                 # Nearly every sample: one scorer, and it has a score.
                 self.measured.put(key, place)
+                self._spend(step)
                 self._retryable[key] = False
                 self._waiting.pop(key, None)
                 self._set(key, SCORED, reward_of(outcome))
             case Measured():
                 self.measured.put(key, place)
+                self._spend(step)
                 said = {"": step.outcome, **step.others}
                 self._retryable[key] = any(map(_may_retry, said.values()))
                 wanted = [name for name, one in said.items() if _wants_judge(one)]
@@ -223,7 +227,7 @@ class Ledger:
         if not math.isnan(reward):
             self.reward_sum += reward
 
-    def _spend(self, step: Generated | Judged) -> None:
+    def _spend(self, step: Step) -> None:
         spent = self.spent
         if isinstance(step, Generated) and step.error is None:
             spent.calls += 1

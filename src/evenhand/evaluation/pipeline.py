@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from evenhand.benchmarks.definition import Problem
-from evenhand.core.errors import EvenhandError, ModelRejected, OptionError
+from evenhand.core.errors import BudgetExceeded, EvenhandError, ModelRejected, OptionError
 from evenhand.evaluation.generation import Generator
 from evenhand.evaluation.journal import StorageFailed
 from evenhand.evaluation.ledger import DONE, GENERATED, PENDING, UNJUDGED, Ledger
@@ -213,7 +213,10 @@ class Pipeline:
     async def _conclude(self, key: int, problem: Problem, sample: ScorerInput) -> None:
         try:
             if self._ledger.state[key] == GENERATED:
-                self._ledger.add(await self._lane.measure_apart(key, sample))
+                measured = await self._lane.measure_apart(key, sample)
+                self._ledger.add(measured)
+                if measured.refused:
+                    raise BudgetExceeded(measured.refused, kind="budget_exceeded")
             if self._ledger.state[key] == UNJUDGED and self._stop is None:
                 if self._arbiter is None:
                     raise OptionError(

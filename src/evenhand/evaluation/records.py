@@ -70,6 +70,14 @@ class Measured(Struct, frozen=True, kw_only=True, tag="scored", tag_field="step"
     """How long it took."""
     others: dict[str, Outcome] = field(default_factory=dict)
     """What the further scorers said, by their names."""
+    input_tokens: int = 0
+    """Tokens of questions that scorers put to a judge themselves."""
+    output_tokens: int = 0
+    """Tokens of the judge's answers to them."""
+    cost_usd: float | None = None
+    """What these calls cost, when a price is known."""
+    refused: str = ""
+    """Why a spend cap kept a scorer from asking: then only what was spent counts, the answer is still to be scored."""
 
 
 class Judged(Struct, frozen=True, kw_only=True, tag="judged", tag_field="step", omit_defaults=True):

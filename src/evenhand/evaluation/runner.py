@@ -271,22 +271,32 @@ class Evaluation:
         if config.spend_cap_usd is not None:
             spend = SpendCap(config.spend_cap_usd, spent_usd=ledger.spent.cost_usd)
         generator = self._generator(stack, ledger, spend)
+        made: list[tuple[Service, Endpoint]] = []
+
+        def connected(service: Service) -> Endpoint:
+            """One endpoint for all who ask the same judge, so that its limits hold for them together."""
+            for known, endpoint in made:
+                if known == service:
+                    return endpoint
+            endpoint = _connect(service, config, spend)
+            stack.push_async_callback(endpoint.aclose)
+            made.append((service, endpoint))
+            return endpoint
+
         arbiter = None
         judgements = 1
         if config.judge is not None:
             # Whether a scorer wants the judge is known when it has seen an answer.
             judgements = config.judge.concurrency or config.concurrency
-            judge_model = _connect(config.judge, config, spend)
-            stack.push_async_callback(judge_model.aclose)
-            self._judge_model = judge_model
+            self._judge_model = judge_model = connected(config.judge)
             try:
                 key = kept_key(self._folder.judge_key)
             except OSError as error:
                 raise StorageFailed(storage_message(self._folder.judge_key, error)) from None
             arbiter = JudgeArbiter(make_judge(benchmark, config, judge_model, key))
         for one in benchmark.scorers.values():
-            if (aclose := getattr(one, "aclose", None)) is not None:  # a scorer that asks a model itself
-                stack.push_async_callback(aclose)
+            if (begin := getattr(one, "begin", None)) is not None:  # a scorer that asks a judge itself
+                begin(connected)
         sandbox: Any = None
         if benchmark.uses_sandbox:
             # Loaded here: most runs need no sandbox, and loading it takes as long as a hundred answers.

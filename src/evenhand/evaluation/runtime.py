@@ -96,9 +96,11 @@ class RuntimeCollector:
                 self.output_tokens.append(generated.output_tokens)
         else:
             self._errors[generated.error] += 1
+        asked: list[Measured | Judged] = [*judged.values()]
         if measured is not None:
             self._scoring += measured.seconds
-        for one in judged.values():
+            asked.append(measured)
+        for one in asked:
             self._judge_tokens[0] += one.input_tokens
             self._judge_tokens[1] += one.output_tokens
             if one.cost_usd is not None:

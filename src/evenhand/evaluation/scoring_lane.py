@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import asdict, replace
+
 from evenhand.benchmarks.definition import Problem
 from evenhand.core import jsontext
 from evenhand.core.outcome import Failed, Outcome
 from evenhand.evaluation.records import Measured
+from evenhand.evaluation.scorer_calls import counting_calls
 from evenhand.scoring.apply import Measurement, measure_sample, measure_sample_async
 from evenhand.scoring.registry import Scorer
 from evenhand.scoring.types import ScorerInput
@@ -93,10 +96,12 @@ class ScoringLane:
                 self._trials += 1
                 if self._trials > 1:  # the first call pays for imports and tables
                     self._slowest = max(self._slowest, seconds)
-            for name, one in applied.items():
-                if one.is_async:
-                    found[name] = await measure_sample_async(one, sample)
-            return _measured(key, {name: found[name] for name in applied}, time.perf_counter() - start)
+            with counting_calls() as calls:
+                for name, one in applied.items():
+                    if one.is_async:
+                        found[name] = await measure_sample_async(one, sample)
+            measured = _measured(key, {name: found[name] for name in applied}, time.perf_counter() - start)
+            return replace(measured, **asdict(calls))
 
 
 def _measured(key: int, found: Mapping[str, Measurement], seconds: float) -> Measured:

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from evenhand.client.addresses import split_address
 from evenhand.client.service import ServiceClient
 from evenhand.core.errors import Incomparable, InputError
 from evenhand.core.jsontext import canonical
@@ -24,22 +25,12 @@ def is_address(text: str) -> bool:
     return text.startswith(("http://", "https://"))
 
 
-def split_address(text: str) -> tuple[str, str]:
-    """The service's address and the experiment's id."""
-    parts = urlsplit(text)
-    before, _, experiment = parts.path.rstrip("/").rpartition("/")
-    if not experiment or not before.endswith("/experiments"):
-        raise InputError(f"'{text}' names no experiment; expected http://HOST:PORT/experiments/ID")
-    prefix = before.removesuffix("/experiments").removesuffix("/v1")
-    # The address of the page works too: /projects/NAME/experiments/ID
-    if "/projects/" in prefix:
-        prefix = prefix[: prefix.index("/projects/")]
-    return f"{parts.scheme}://{parts.netloc}{prefix}", experiment
-
-
 def read_experiment(address: str, token: Secret | None) -> ImportedRun:
     """The runs of the experiment with every numeric score; two scores of one scorer on one run are averaged."""
-    url, experiment_id = split_address(address)
+    found = split_address(address, "experiments")
+    if found is None:
+        raise InputError(f"'{address}' names no experiment; expected http://HOST:PORT/experiments/ID")
+    url, experiment_id = found
     with ServiceClient(url, token) as client:
         about = client.get(f"/v1/experiments/{quote(experiment_id)}")
         # Items that came later were not there to be run.

@@ -38,12 +38,11 @@ class Endpoint:
         self._structured = config.structured_output == "auto"
         self._rng = random.Random()
         self._price = config.price or find_price(config.model)
-        if spend is None and config.spend_cap_usd is not None:
-            spend = SpendCap(config.spend_cap_usd)
-        if spend is not None:
+        own = None if config.spend_cap_usd is None else SpendCap(config.spend_cap_usd)
+        self._caps = [cap for cap in (spend, own) if cap is not None]
+        if self._caps:
             config.check_price()
-        self._spend = spend
-        self._parameters = Parameters(keep_limit=spend is not None or config.dialect == "anthropic")
+        self._parameters = Parameters(keep_limit=bool(self._caps) or config.dialect == "anthropic")
         self._cache: ReplyCache | None = None
         if config.cache_path is not None:
             self._cache = ReplyCache(config.cache_path, max_bytes=config.cache_max_bytes)
@@ -126,14 +125,18 @@ class Endpoint:
             await self._requests.take()
         if self._tokens is not None:
             await self._tokens.take(len(body) / 4 + (longest or 0))
-        if self._spend is None:
+        if not self._caps:
             return await self._send(body, attempt)
         # A token is at least a byte: the body's length bounds the tokens of the question.
         worst = cost_of(self._price, len(body), longest) or 0.0
-        await self._spend.reserve(worst)
-        # A reply that was lost on the way may have been paid for: it counts at its worst.
-        actual = worst
+        reserved: list[SpendCap] = []
+        actual = 0.0
         try:
+            for cap in self._caps:
+                await cap.reserve(worst)
+                reserved.append(cap)
+            # A reply that was lost on the way may have been paid for: it counts at its worst.
+            actual = worst
             reply = await self._send(body, attempt)
             actual = reply.cost_usd if reply.cost_usd is not None else worst
         except ModelError as error:
@@ -141,7 +144,8 @@ class Endpoint:
                 actual = 0.0
             raise
         finally:
-            self._spend.settle(worst, actual)
+            for cap in reserved:
+                cap.settle(worst, actual)
         return reply
 
     async def _send(self, body: bytes, attempt: int) -> ChatReply:
@@ -196,7 +200,7 @@ class Endpoint:
         """The question with a limit where one is needed."""
         if request.max_tokens is not None or request.max_completion_tokens is not None:
             return request
-        if self._spend is None and self.config.dialect != "anthropic":
+        if not self._caps and self.config.dialect != "anthropic":
             return request
         return replace(request, max_tokens=self.config.default_max_tokens)
 

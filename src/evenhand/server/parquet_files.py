@@ -1,5 +1,7 @@
-"""Objects of the API as a Parquet file: plain fields as columns, everything else as JSON text."""
+"""Objects of the API and tables of pages as Parquet files: plain fields as columns, everything else as JSON text."""
 
+import io
+from collections.abc import Sequence
 from typing import Any, BinaryIO, get_type_hints
 
 from msgspec import UNSET, Struct
@@ -51,3 +53,24 @@ def _cell(value: Any, *, plain: bool) -> Any:
     if value is None or value is UNSET:
         return None
     return value if plain or isinstance(value, str) else encode_text(value)
+
+
+def records_file(names: Sequence[str], records: Sequence[dict[str, Any]]) -> bytes:
+    """A table as a file. A column of numbers alone holds numbers; an empty text among them is nothing."""
+    columns = {name: _column([record[name] for record in records]) for name in names}
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), out)
+    return out.getvalue()
+
+
+def _column(values: list[Any]) -> Any:
+    known = [value for value in values if value is not None and value != ""]
+    for kinds, given in (
+        ((bool,), pyarrow.bool_()),
+        ((int,), pyarrow.int64()),
+        ((int, float), pyarrow.float64()),
+    ):
+        plain = [isinstance(one, kinds) and isinstance(one, bool) == (kinds == (bool,)) for one in known]
+        if known and all(plain) and not (kinds == (int,) and any(abs(one) >= 2**63 for one in known)):
+            return pyarrow.array([None if one is None or one == "" else one for one in values], given)
+    return pyarrow.array([_cell(value, plain=False) for value in values], pyarrow.string())

@@ -21,6 +21,7 @@ K = TypeVar("K")
 
 NDJSON = "application/x-ndjson"
 """Of the `stream_types` of a route that answers with `ndjson_answer`."""
+PARQUET = "application/vnd.apache.parquet"
 EVENTS = "text/event-stream"
 """Of the `stream_types` of a route that answers with `events_answer`."""
 HEARTBEAT_SECONDS = 15.0

@@ -39,6 +39,7 @@ from evenhand.server.pages import (
     review_queue,
     scorer,
     shares,
+    views,
 )
 from evenhand.server.pages import datasets as dataset_pages
 from evenhand.server.pages import experiments as experiment_pages
@@ -80,6 +81,7 @@ def all_routes() -> tuple[Route, ...]:
         *shares.ROUTES,
         *ab.ROUTES,
         *live.ROUTES,
+        *views.ROUTES,
         *projects.ROUTES,
         *tokens.ROUTES,
         *audit.ROUTES,

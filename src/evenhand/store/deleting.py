@@ -185,6 +185,7 @@ _OF_PROJECT = (
     ("backfills", "id"),
     ("shares", "id"),
     ("ab_reports", "id"),
+    ("views", "id"),
     ("people", "id"),
     ("tokens", "id"),
     ("sessions", "project_id, id"),

@@ -11,12 +11,10 @@ from evenhand.core.errors import OptionError
 from evenhand.core.jsontext import encode_text
 from evenhand.core.outcome import Failed, Outcome, Scored, Unscored
 from evenhand.evaluation.config import Service
+from evenhand.evaluation.scorer_calls import note_call
 from evenhand.judging.config import JudgeScoringConfig
 from evenhand.judging.engine import Judge
-from evenhand.models.address import base_url
-from evenhand.models.config import EndpointConfig, RetryPolicy
-from evenhand.models.connect import connect
-from evenhand.models.endpoint import Endpoint
+from evenhand.models.port import ChatModel
 from evenhand.scoring.apply import check_options, measure_sample
 from evenhand.scoring.definition import NAME, Scorer
 from evenhand.scoring.judge import needs_judge
@@ -142,37 +140,21 @@ class Reviewer:
     def __init__(self, service: Service, config: JudgeScoringConfig | None = None) -> None:
         self.service = service
         self._config = config or PASS_FAIL
-        self._model: Endpoint | None = None
+        self._model: ChatModel | None = None
+
+    def begin(self, connect: Callable[[Service], ChatModel]) -> None:
+        """Ask through the run's connection to the judge, under the run's limits."""
+        self._model = connect(self.service)
 
     async def grade(self, sample: ScorerInput, rubric: str, question: str) -> Outcome:
         """From 0 to 1, whether the answer meets the criterion."""
-        service = self.service
-        if self._model is None:
-            self._model = connect(
-                EndpointConfig(
-                    base_url=base_url(service.url),
-                    model=service.id,
-                    api_key=service.api_key,
-                    dialect=service.dialect,
-                    timeout=service.timeout,
-                    retry=RetryPolicy(tries=service.tries),
-                    concurrency=service.concurrency or 16,
-                    requests_per_minute=service.requests_per_minute,
-                    tokens_per_minute=service.tokens_per_minute,
-                    spend_cap_usd=service.spend_cap_usd,
-                    price=service.price,
-                )
-            )
+        assert self._model is not None  # the run has begun
         # Braces in a criterion are braces: only the rubric's own places are filled in.
         config = replace(self._config, rubric_template=self._config.rubric_template + _literal(rubric))
         asked = ScorerInput(response=sample.response, target="", metadata={"question": question})
-        return (await Judge(self._model, config).judge(asked)).outcome
-
-    async def aclose(self) -> None:
-        """Close the connections; the next call opens them again."""
-        if self._model is not None:
-            await self._model.aclose()
-            self._model = None
+        record = await Judge(self._model, config).judge(asked)
+        note_call(record)
+        return record.outcome
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -210,10 +192,10 @@ class RowScorer(Scorer):
     def applies(self, sample: ScorerInput) -> bool:
         return self._applies(sample)
 
-    async def aclose(self) -> None:
-        """Let go of the judge's connections."""
+    def begin(self, connect: Callable[[Service], ChatModel]) -> None:
+        """Told by every run before its first sample: how to reach the judge that rows ask for."""
         if self._reviewer is not None:
-            await self._reviewer.aclose()
+            self._reviewer.begin(connect)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from evenhand.server.call import Call
 from evenhand.server.http.answers import Answer, StreamingAnswer
 from evenhand.server.http.fields import instant_text, just_after
 from evenhand.server.http.routes import Route
-from evenhand.server.streams import NDJSON, ndjson_answer, ndjson_stream, read_pages
+from evenhand.server.streams import NDJSON, PARQUET, ndjson_answer, ndjson_stream, read_pages
 from evenhand.store.connection import Connection
 from evenhand.store.datasets import get_dataset, list_items
 from evenhand.store.experiments import get_experiment
@@ -31,7 +31,6 @@ from evenhand.store.traces import TraceFilter, get_trace, list_traces
 T = TypeVar("T")
 ROWS = 200
 PIECE = 256 * 1024
-PARQUET = "application/vnd.apache.parquet"
 
 
 class ExportQuery(Struct, frozen=True, kw_only=True):

@@ -135,6 +135,7 @@ class ComparisonPage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "comparison.html"
     section: ClassVar[str] = "experiments"
+    has_views: ClassVar[bool] = True
 
     base: Experiment
     other: Experiment

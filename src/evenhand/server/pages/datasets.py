@@ -68,6 +68,7 @@ class DatasetsPage(ListPage, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "datasets.html"
     section: ClassVar[str] = "datasets"
+    has_views: ClassVar[bool] = True
 
     create: str
 
@@ -174,6 +175,7 @@ class DatasetPage(ListPage, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "dataset.html"
     section: ClassVar[str] = "datasets"
+    has_views: ClassVar[bool] = True
 
     dataset: Dataset
     items: Sequence[Item]

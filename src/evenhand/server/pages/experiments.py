@@ -71,6 +71,7 @@ class ExperimentsPage(ListPage, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "experiments.html"
     section: ClassVar[str] = "experiments"
+    has_views: ClassVar[bool] = True
 
     compare: str
     """Where two ticked experiments are compared."""
@@ -278,6 +279,7 @@ class ExperimentPage(ListPage, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "experiment.html"
     section: ClassVar[str] = "experiments"
+    has_views: ClassVar[bool] = True
 
     experiment: Experiment
     dataset: Dataset | None

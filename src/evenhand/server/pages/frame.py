@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from evenhand.core.objects.projects import Project, Role
 from evenhand.core.objects.shares import Share
+from evenhand.core.objects.views import View
 from evenhand.core.timestamps import now, parse_instant
 from evenhand.reports import numbers
 from evenhand.reports.rendering import environment
@@ -37,10 +38,12 @@ from evenhand.server.pages.assets import asset_path
 from evenhand.server.pages.grid import Grid
 from evenhand.server.pages.links import Here, local_path, project_path
 from evenhand.server.pages.navigation import ICONS, Group, groups_for
+from evenhand.server.streams import PARQUET
 from evenhand.store.connection import Connection
 from evenhand.store.live import project_mark
 from evenhand.store.project_summary import queue_counts
 from evenhand.store.projects import get_project, list_projects, not_found
+from evenhand.store.views import list_views
 
 HTML = b"text/html; charset=utf-8"
 THEME_COOKIE = b"evenhand_theme"
@@ -71,8 +74,8 @@ class PageQuery(Struct, frozen=True, kw_only=True):
     empty_is_absent: ClassVar[bool] = True
     """A filter form sends its empty fields too."""
 
-    format: Literal["html", "csv", "json"] = "html"
-    """`csv` and `json`: the table on screen as a file."""
+    format: Literal["html", "csv", "json", "parquet"] = "html"
+    """`csv`, `json` and `parquet`: the table on screen as a file."""
 
 
 class ListQuery(PageQuery, frozen=True, kw_only=True):
@@ -89,6 +92,9 @@ class PageContext(Struct, frozen=True, kw_only=True):
     """The file in `templates/`."""
     section: ClassVar[str] = ""
     """The entry of the navigation that it belongs to."""
+
+    has_views: ClassVar[bool] = False
+    """Whether its filters can be saved under a name."""
 
     title: str
     """The heading."""
@@ -143,6 +149,8 @@ class Frame(Struct, frozen=True, kw_only=True):
     """This server's address, for commands to copy."""
     moment: datetime
     """When the page was made."""
+    views: Sequence[View] = ()
+    """Saved states of the page."""
     mark: str = ""
     """What pages that follow something compare with the news; empty for others."""
     shared: Share | None = None
@@ -238,12 +246,15 @@ async def respond(
         # Before the page: what changes meanwhile is news then.
         mark = project_mark(connection, project_id) if follows and project_id is not None else ""
         context = work(connection)
-        return (replace(frame, mark=mark) if context.live else frame), context
+        found: Sequence[View] = ()
+        if context.has_views and project_id is not None:
+            found = list_views(connection, project_id=project_id, page=context.here.page)
+        return replace(frame, mark=mark if context.live else "", views=found), context
 
     frame, context = await (call.search if search else call.read)(read)
     kind = "html" if query is None else query.format
     if kind != "html" and (table := context.table()) is not None:
-        return _export(table, kind, context.title)
+        return await asyncio.to_thread(_export, table, kind, context.title)
     return await asyncio.to_thread(html_answer, call.headers, context.template, frame, context)
 
 
@@ -352,9 +363,13 @@ def _export(table: Grid, kind: str, title: str) -> Answer:
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in title)[:80] or "table"
     if kind == "json":
         body, content_type = encode_json(table.records()), b"application/json"
+    elif kind == "parquet":
+        from evenhand.server.parquet_files import records_file  # pyarrow is an extra
+
+        body, content_type = records_file(table.heads(), table.records()), PARQUET.encode()
     else:
         out = io.StringIO()
-        csv.writer(out).writerows([table.heads(), *table.lines()])
+        csv.writer(out).writerows(table.lines())
         body, content_type = out.getvalue().encode(), b"text/csv; charset=utf-8"
     disposition = f'attachment; filename="{name}.{kind}"'.encode()
     return Answer(200, body, content_type=content_type, headers=[(b"content-disposition", disposition)])

@@ -97,17 +97,26 @@ class Grid(Struct, frozen=True, kw_only=True):
 
     def records(self) -> list[dict[str, Any]]:
         """One object per row."""
+        names, places = self.heads(), list(self._positions())
         return [
-            {self.columns[at].name: row.cells[at].exported() for at in self._positions()} for row in self.rows
+            {name: row.cells[at].exported() for name, at in zip(names, places, strict=True)}
+            for row in self.rows
         ]
 
     def heads(self) -> list[str]:
-        """The names of the exported columns."""
-        return [self.columns[at].name for at in self._positions()]
+        """The names of the exported columns, each once: a scorer may be called like another column."""
+        found: list[str] = []
+        for at in self._positions():
+            name, number = self.columns[at].name, 2
+            while name in found:
+                name, number = f"{self.columns[at].name} ({number})", number + 1
+            found.append(name)
+        return found
 
     def lines(self) -> list[list[Any]]:
-        """One list per row; text that a spreadsheet would take for a formula gets an apostrophe before it."""
-        return [[_plain(row.cells[at].exported()) for at in self._positions()] for row in self.rows]
+        """Heads and rows for CSV; text that a spreadsheet would take for a formula gets an apostrophe before it."""
+        rows = [[row.cells[at].exported() for at in self._positions()] for row in self.rows]
+        return [[_plain(value) for value in row] for row in (self.heads(), *rows)]
 
 
 def _plain(value: Any) -> Any:

@@ -51,6 +51,7 @@ class JobsPage(ListPage, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "jobs.html"
     section: ClassVar[str] = "jobs"
+    has_views: ClassVar[bool] = True
 
     tabs: Sequence[Tab]
     status: JobStatus | None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -64,6 +64,16 @@ class Here:
     def query(self) -> str:
         """The state of this page as a query string."""
         return self.same.partition("?")[2]
+
+    @property
+    def state(self) -> str:
+        """The same without the place in a list: what a saved view keeps."""
+        return self().partition("?")[2]
+
+    @property
+    def page(self) -> str:
+        """The path within the project: `traces`."""
+        return "/".join(map(unquote, self.path.split("/")[3:]))
 
     def export(self, kind: str) -> str:
         """The table on screen, page and all, as a file."""

@@ -30,6 +30,7 @@ from evenhand.server.pages.frame import (
     redirect,
     respond,
 )
+from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.links import project_path, with_query
 from evenhand.server.pages.reviewing import (
     NOTHING_GIVEN,
@@ -93,6 +94,7 @@ class QueuePage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "queue.html"
     section: ClassVar[str] = "queue"
+    has_views: ClassVar[bool] = True
 
     queues: Sequence[tuple[ReviewQueue, str]]
     """Queues with forms of their own, each with its address."""
@@ -106,6 +108,26 @@ class QueuePage(PageContext, frozen=True, kw_only=True):
     """The first one to review; empty when nothing waits."""
     next: str
     first: str
+
+    def table(self) -> Grid:
+        names = ("Trace", "Question", "Answer", "Status", "Reviews", "Queued at")
+        return Grid(
+            caption="Review queue, oldest first",
+            columns=[Column(name=name) for name in names],
+            rows=[Row(cells=_cells(card)) for card in self.cards],
+        )
+
+
+def _cells(card: Card) -> list[Cell]:
+    item = card.item
+    return [
+        Cell(text=item.trace_id),
+        Cell(text=card.question),
+        Cell(text=card.answer),
+        Cell(text=item.status),
+        Cell(value=item.annotation_count),
+        Cell(text=item.queued_at),
+    ]
 
 
 class PanelQuery(PageQuery, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from evenhand.server.pages.frame import (
     redirect,
     respond,
 )
+from evenhand.server.pages.grid import Cell, Column, Grid, Row
 from evenhand.server.pages.links import project_path
 from evenhand.server.pages.values import formatted
 from evenhand.store import scoring_rules as store
@@ -72,6 +73,28 @@ class RulesPage(PageContext, frozen=True, kw_only=True):
     next: str
     first: str
     path: str
+
+    def table(self) -> Grid:
+        names = ("Name", "State", "Scorer", "Scores", "Rate", "Parameters", "Backfill", "Made at")
+        return Grid(
+            caption="Online rules, newest first",
+            columns=[Column(name=name) for name in names],
+            rows=[Row(cells=_cells(card)) for card in self.rules],
+        )
+
+
+def _cells(card: RuleCard) -> list[Cell]:
+    rule = card.rule
+    return [
+        Cell(text=rule.name),
+        Cell(text="paused" if rule.paused else "on"),
+        Cell(text=rule.scorer_name),
+        Cell(text=card.spans),
+        Cell(value=rule.sample_rate),
+        Cell(text=card.config),
+        Cell(text=card.backfill.status if card.backfill else ""),
+        Cell(text=rule.created_at),
+    ]
 
 
 async def rules(call: Call, query: RulesQuery) -> Answer:

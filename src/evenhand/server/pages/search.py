@@ -41,6 +41,7 @@ class SearchPage(PageContext, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "search.html"
     section: ClassVar[str] = "search"
+    has_views: ClassVar[bool] = True
 
     q: str
     grid: Grid

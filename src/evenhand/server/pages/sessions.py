@@ -47,6 +47,7 @@ class SessionsPage(ListPage, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "sessions.html"
     section: ClassVar[str] = "sessions"
+    has_views: ClassVar[bool] = True
 
 
 class Turn(Struct, frozen=True, kw_only=True):

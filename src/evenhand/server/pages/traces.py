@@ -73,6 +73,7 @@ class TracesPage(ListPage, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "traces.html"
     section: ClassVar[str] = "traces"
+    has_views: ClassVar[bool] = True
 
     query: TracesQuery
     times: list[Tab]

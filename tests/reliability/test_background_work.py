@@ -181,6 +181,7 @@ def test_retention_survives_kills(server: ServerProcess) -> None:
         """Traces of years ago: their keys hold the instant."""
         for table in ("spans", "traces"):
             connection.run(f"UPDATE {table} SET trace_key = '0180' || SUBSTR(trace_key, 5)")
+        connection.run("UPDATE trace_totals SET stretch = '0180' || SUBSTR(stretch, 5)")
 
     with changing(server.database) as connection:
         age(connection)

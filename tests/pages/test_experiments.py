@@ -175,7 +175,7 @@ def test_a_dataset_is_made_filled_imported_into_and_versioned(
     with open_tab(browser, demo) as tab:
         tab.goto(f"/projects/{client.project}/datasets")
         expect(tab.get_by_text("No datasets yet")).to_be_visible()
-        tab.get_by_label("Name").fill("faq")
+        tab.get_by_role("textbox", name="Name").fill("faq")
         tab.get_by_role("button", name="Create dataset").click()
         expect(tab.get_by_role("heading", level=1)).to_contain_text("faq")
         tab.get_by_text("Add item", exact=True).first.click()

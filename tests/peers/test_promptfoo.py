@@ -17,17 +17,21 @@ pytestmark = [pytest.mark.peers, pytest.mark.timeout(1800)]
 VERSION = json.loads((CASES / "verdicts.json").read_text(encoding="utf-8"))["promptfoo"]
 
 
-@pytest.fixture(scope="module")
-def promptfoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed_by_npm(package: str, folder: Path) -> Path:
+    """The folder with the commands of a package."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed")
-    folder = tmp_path_factory.mktemp("promptfoo")
-    command = [npm, "install", f"promptfoo@{VERSION}", "--no-audit", "--no-fund"]
+    command = [npm, "install", package, "--no-audit", "--no-fund"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
     if done.returncode != 0:
-        pytest.skip(f"npm cannot install promptfoo: {done.stderr[-300:]}")
-    return folder / "node_modules" / ".bin" / "promptfoo"
+        pytest.skip(f"npm cannot install {package}: {done.stderr[-300:]}")
+    return folder / "node_modules" / ".bin"
+
+
+@pytest.fixture(scope="module")
+def promptfoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed_by_npm(f"promptfoo@{VERSION}", tmp_path_factory.mktemp("promptfoo")) / "promptfoo"
 
 
 def their_verdicts(program: Path, folder: Path) -> list[list[list[Any]]]:
